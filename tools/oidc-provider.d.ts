@@ -1,4 +1,5 @@
-// oidc-provider ships no types. This declares the little that the development identity provider and the benchmarks use of version 9.
+// oidc-provider ships no types. This declares the little that the development identity provider and the
+// benchmarks use of version 9.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

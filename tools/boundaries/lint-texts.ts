@@ -1,6 +1,7 @@
 /**
- * Lints the texts on standard input, a JSON array of {path, text}, as if each stood at its path, with the workspace's real
- * configuration. Prints, for each, a JSON array of `rule: message`. Run natively: Jest cannot import the ESM configuration.
+ * Lints the texts on standard input, a JSON array of {path, text}, as if each stood at its path, with the
+ * workspace's real configuration. Prints, for each, a JSON array of `rule: message`. Run natively: Jest
+ * cannot import the ESM configuration.
  */
 import { join, resolve } from 'node:path';
 import { json } from 'node:stream/consumers';

@@ -1,7 +1,7 @@
 /**
- * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one CommonJS file under
- * `dist/<project root>/`. Packages from npm stay outside, or, where `project.json` says `"packages": "bundled"`, become one more file
- * beside it.
+ * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one
+ * CommonJS file under `dist/<project root>/`. Packages from npm stay outside, or, where `project.json` says
+ * `"packages": "bundled"`, become one more file beside it.
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
@@ -80,7 +80,10 @@ async function bundleWithPackages(projects: readonly Project[], swc: Plugin): Pr
   await bundlePackages(new Map(taken));
 }
 
-/** Made anew only when they would be others: that takes longer than everything else, and packages seldom change. */
+/**
+ * Made anew only when they would be others: that takes longer than everything else, and packages seldom
+ * change.
+ */
 async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
   const banners = new Map<string, string>();
   const stale = new Map<string, ReadonlySet<string>>();
@@ -116,12 +119,18 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
   );
 }
 
-/** V8 keeps a text in half the memory when all of it is ASCII; esbuild leaves what is not in regular expressions. */
+/**
+ * V8 keeps a text in half the memory when all of it is ASCII; esbuild leaves what is not in regular
+ * expressions.
+ */
 function asciiOf(code: string): string {
   return code.replace(/[^\0-\x7f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how it is made. */
+/**
+ * A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how
+ * it is made.
+ */
 async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
   const files = [
     'package-lock.json',
@@ -148,7 +157,8 @@ async function main(projectRoots: readonly string[]): Promise<void> {
     bundleWithPackages(projects.filter(isBundled), plugin),
     bundleOwnCode({
       entryPoints: programsOf(projects.filter((project) => !isBundled(project))),
-      ...{ packages: 'external', plugins: [plugin] },
+      packages: 'external',
+      plugins: [plugin],
     }),
   ]);
 }

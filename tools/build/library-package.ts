@@ -1,8 +1,9 @@
 /**
- * Builds a library for publication into `dist/<project root>/`, or a folder that is named: each entry as ES module and CommonJS, types,
- * package.json, and what else its `files` name that lies in the project (README, data). The workspace's own libraries become part of it;
- * packages from npm stay outside, and package.json has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given; the first one is
- * the package's main one.
+ * Builds a library for publication into `dist/<project root>/`, or a folder that is named: each entry as ES
+ * module and CommonJS, types, package.json, and what else its `files` name that lies in the project (README,
+ * data). The workspace's own libraries become part of it; packages from npm stay outside, and package.json
+ * has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given;
+ * the first one is the package's main one.
  *
  * Usage: node tools/build/library-package.ts <project root> [<folder>]
  */
@@ -18,12 +19,25 @@ const WORKSPACE = join(import.meta.dirname, '../..');
 const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
 const TARGET = { platform: 'node', target: 'node20' } as const;
 
-/** ES modules that share their common part; CommonJS is made of them file by file, so that there too a class is the same in each entry. */
+/**
+ * ES modules that share their common part; CommonJS is made of them file by file, so that there too a class
+ * is the same in each entry.
+ */
 async function bundle(entries: Record<string, string>, outdir: string): Promise<void> {
   const { outputFiles } = await build({
-    ...{ absWorkingDir: WORKSPACE, entryPoints: entries, outdir, write: false, logLevel: 'warning' },
-    ...{ bundle: true, format: 'esm', splitting: true, outExtension: { '.js': '.mjs' }, keepNames: true },
-    ...{ packages: 'external', plugins: [await swcPlugin()], ...TARGET },
+    absWorkingDir: WORKSPACE,
+    entryPoints: entries,
+    outdir,
+    write: false,
+    logLevel: 'warning',
+    bundle: true,
+    format: 'esm',
+    splitting: true,
+    outExtension: { '.js': '.mjs' },
+    keepNames: true,
+    packages: 'external',
+    plugins: [await swcPlugin()],
+    ...TARGET,
   });
   await mkdir(outdir, { recursive: true });
   for (const { path, text } of outputFiles) {

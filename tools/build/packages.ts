@@ -5,8 +5,8 @@ import type { BuildOptions, OnResolveArgs, OnResolveResult, Plugin, PluginBuild 
 export const PACKAGES_BUNDLE = 'packages.js';
 
 /**
- * Packages that stay in `node_modules`: native code, which cannot be bundled, and files that are served as they are. An image keeps
- * these, with what they depend on, and nothing else.
+ * Packages that stay in `node_modules`: native code, which cannot be bundled, and files that are served as
+ * they are. An image keeps these, with what they depend on, and nothing else.
  */
 export const OUTSIDE: readonly string[] = [
   '@node-rs/argon2',
@@ -15,7 +15,10 @@ export const OUTSIDE: readonly string[] = [
   'swagger-ui-dist',
 ];
 
-/** What Nest would load for an application that names no HTTP server: with Express and its tables a fifth of all packages. */
+/**
+ * What Nest would load for an application that names no HTTP server: with Express and its tables a fifth of
+ * all packages.
+ */
 const NEVER_LOADED = '@nestjs/platform-express';
 
 /** True for what is neither a path nor a part of Node. */
@@ -28,7 +31,10 @@ export function packageOf(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
-/** The source of the packages' bundle: each specifier's module, loaded when it is first asked for as `require` would. */
+/**
+ * The source of the packages' bundle: each specifier's module, loaded when it is first asked for as `require`
+ * would.
+ */
 function packagesSource(specifiers: Iterable<string>): string {
   const members = [...specifiers]
     .sort()
@@ -49,7 +55,8 @@ const asFunction = (...more: string[]) => ({
 });
 
 /**
- * How the own code of programs is made: every package is taken from the bundle of packages beside the program.
+ * How the own code of programs is made: every package is taken from the bundle of packages beside the
+ * program.
  * @param entryPoints output name → source
  */
 export function ownCode(entryPoints: Readonly<Record<string, string>>): BuildOptions & { plugins: Plugin[] } {
@@ -100,7 +107,8 @@ export function packagesBundles(
   const namespace = 'packages';
   return {
     entryPoints: [...bundles.keys()].map((out) => ({ in: `${namespace}:${out}`, out })),
-    // Functions keep their lines and names, so that stack traces can be read without a source map, which would take time and memory.
+    // Functions keep their lines and names, so that stack traces can be read without a source map, which
+    // would take time and memory.
     sourcemap: false,
     keepNames: false, // each CommonJS module has a scope of its own: nothing is renamed
     legalComments: 'none', // whole licences are written beside the bundle
@@ -130,9 +138,9 @@ export function packagesBundles(
 const RESOLVING = Symbol('asked by this plugin');
 
 /**
- * Resolves a package as Node's `require` does, whatever syntax asks for it: one that offers an ES module as well is there once only, so
- * that its classes and registries are. What is not installed (optional parts of Nest, drivers of other databases) stays outside and
- * fails where it is used, as without a bundle.
+ * Resolves a package as Node's `require` does, whatever syntax asks for it: one that offers an ES module as
+ * well is there once only, so that its classes and registries are. What is not installed (optional parts of
+ * Nest, drivers of other databases) stays outside and fails where it is used, as without a bundle.
  */
 function resolver(bundler: PluginBuild): (asked: OnResolveArgs) => Promise<OnResolveResult | undefined> {
   const resolve = async ({ path, resolveDir, importer }: OnResolveArgs): Promise<OnResolveResult> => {

@@ -1,6 +1,7 @@
 /**
- * Takes out of a program's folder what of its `node_modules` a running service never reads; licences stay. Where the program's packages
- * are bundled, only those stay that cannot be, and the bill of materials names them too.
+ * Takes out of a program's folder what of its `node_modules` a running service never reads; licences stay.
+ * Where the program's packages are bundled, only those stay that cannot be, and the bill of materials names
+ * them too.
  *
  * Usage: node tools/build/prune.ts <folder>
  */

@@ -1,4 +1,7 @@
-/** What packages from npm bring for people and compilers: declarations, sources, documentation, builds for browsers. */
+/**
+ * What packages from npm bring for people and compilers: declarations, sources, documentation, builds for
+ * browsers.
+ */
 const NEEDLESS_FILE = /\.(?:d\.[cm]?ts|map|md|markdown|flow|tsbuildinfo)$/i;
 const NEEDLESS_FOLDERS: ReadonlySet<string> = new Set([
   'typeorm/browser',
@@ -29,8 +32,8 @@ export interface PackageManifest {
 }
 
 /**
- * The installed packages that a service with bundled packages still reads: those that stay outside, and the binaries of this platform.
- * Their other dependencies are for installing them.
+ * The installed packages that a service with bundled packages still reads: those that stay outside, and the
+ * binaries of this platform. Their other dependencies are for installing them.
  * @param manifestOf of an installed package; undefined for one that is not
  */
 export function neededBeside(

@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Beside a bundle of packages: what is in it, for scanners. In an image also what stays in `node_modules`. */
+/**
+ * Beside a bundle of packages: what is in it, for scanners. In an image also what stays in `node_modules`.
+ */
 export const SBOM_FILE = 'sbom.cdx.json';
 
 /** The part of a lock file that a bill of materials is made from. */
@@ -41,7 +43,8 @@ export function emptySbom(name: string, version: string): Sbom {
 
 /**
  * The same with more packages. One that lies in several folders in one version is one component.
- * @param folders as the lock file names them: `node_modules/pg`; or behind a linked `node_modules`, wherever that is
+ * @param folders as the lock file names them: `node_modules/pg`; or behind a linked `node_modules`, wherever
+ * that is
  * @throws {Error} for a folder that it does not name
  */
 export function withPackages(sbom: Sbom, lock: Lock, folders: Iterable<string>): Sbom {
@@ -62,7 +65,11 @@ function componentOf(folder: string, { packages }: Lock): Component {
   const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`;
   const [, bits, digest = ''] = /^sha(\d+)-(.+)$/.exec(integrity ?? '') ?? [];
   return {
-    ...{ type: 'library', 'bom-ref': purl, name, version, purl },
+    type: 'library',
+    'bom-ref': purl,
+    name,
+    version,
+    purl,
     ...(license === undefined ? {} : { licenses: [{ expression: license }] }),
     ...(bits === undefined
       ? {}

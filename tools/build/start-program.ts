@@ -1,6 +1,7 @@
 /**
- * What runs first in every program that has its packages in a bundle: loads these, then the program's own code. Both come with the compiled
- * code that an earlier run saved, and stack traces show lines of TypeScript. Node can do all of it, but takes longer.
+ * What runs first in every program that has its packages in a bundle: loads these, then the program's own
+ * code. Both come with the compiled code that an earlier run saved, and stack traces show lines of
+ * TypeScript. Node can do all of it, but takes longer.
  */
 import { hash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -27,14 +28,16 @@ const PACKAGES = join(__dirname, 'packages.js');
 const OWN_CODE = join(__dirname, 'code', basename(__filename));
 
 /**
- * The function that a file consists of, with the compiled code that an earlier run left where Node keeps its own (`NODE_COMPILE_CACHE`).
- * Node saves code before it runs, and so without most functions; this saves it after the start, with all functions that ran.
+ * The function that a file consists of, with the compiled code that an earlier run left where Node keeps its
+ * own (`NODE_COMPILE_CACHE`). Node saves code before it runs, and so without most functions; this saves it
+ * after the start, with all functions that ran.
  */
 function load(filename: string): Loaded {
   const source = readFileSync(filename, 'utf8');
   const cache = new CompiledCode(filename, source);
   const script = new Script(source, {
-    ...{ filename, cachedData: cache.read() },
+    filename,
+    cachedData: cache.read(),
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
   if (script.cachedDataRejected !== false) cache.saveLater(script);

@@ -8,13 +8,17 @@ export interface ProjectFile {
   readonly name: string;
   readonly metadata?: {
     readonly entryPoints?: readonly string[];
-    /** Whether packages from npm are bundled as well, for a quick start; otherwise they are read from `node_modules`. */
+    /**
+     * Whether packages from npm are bundled as well, for a quick start; otherwise they are read from
+     * `node_modules`.
+     */
     readonly packages?: 'bundled';
   };
 }
 
 /**
- * The bundles of a project: output name (without extension) → source file. Without `metadata.entryPoints` it has one.
+ * The bundles of a project: output name (without extension) → source file. Without `metadata.entryPoints` it
+ * has one.
  * @throws {Error} when two entry points would write the same bundle.
  */
 export function bundlesOf(
@@ -55,8 +59,10 @@ export async function workspaceLibraries(): Promise<ReadonlyMap<string, string>>
   return libraryPaths(compilerOptions.paths);
 }
 
-/** Finds the workspace's libraries, and has SWC turn TypeScript into JavaScript: esbuild leaves out the types that decorators need at run
- *  time (`emitDecoratorMetadata`). */
+/**
+ * Finds the workspace's libraries, and has SWC turn TypeScript into JavaScript: esbuild leaves out the types
+ * that decorators need at run time (`emitDecoratorMetadata`).
+ */
 export async function swcPlugin(): Promise<Plugin> {
   const swc = await readJson<Options & { $schema?: string }>('.swcrc');
   delete swc.$schema; // for editors; SWC refuses it as an option

@@ -62,7 +62,10 @@ export function declaredEntryPoints(workspace: string): Record<string, string[]>
   );
 }
 
-/** Loads the schema of an entry point. Only where TypeScript with decorators and import names runs: under Jest. */
+/**
+ * Loads the schema of an entry point. Only where TypeScript with decorators and import names runs: under
+ * Jest.
+ */
 export async function loadSchema(workspace: string, app: string, entryPoint: string): Promise<ConfigSchema> {
   const place = SCHEMA_PLACES[app]?.[entryPoint];
   if (place === undefined) throw new Error(`${app} ${entryPoint}: nobody says where its schema is`);
@@ -82,10 +85,11 @@ export interface ContainerEnvironment {
 const REFERENCE = /\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g;
 
 /**
- * The environment of a container as Kubernetes puts it together: `envFrom` in its order, then `env` in its order, where `$(NAME)`
- * stands for a variable that came before.
+ * The environment of a container as Kubernetes puts it together: `envFrom` in its order, then `env` in its
+ * order, where `$(NAME)` stands for a variable that came before.
  * @param secretValue the value of a secret's key, or undefined when it does not exist
- * @throws {Error} for a name twice in `env`, for what is missing and not optional, and for a `$(NAME)` that nothing replaces
+ * @throws {Error} for a name twice in `env`, for what is missing and not optional, and for a `$(NAME)` that
+ * nothing replaces
  */
 export function containerEnvironment(
   container: Container,
@@ -161,7 +165,8 @@ interface ComposeService {
 }
 
 /**
- * The containers of a compose file that are built from an app, with `${NAME:?}` replaced from an environment file.
+ * The containers of a compose file that are built from an app, with `${NAME:?}` replaced from an environment
+ * file.
  * @throws {Error} for a key twice, and for a variable that the environment file does not have
  */
 export function composeContainers(composeText: string, environmentText: string): ComposeContainer[] {

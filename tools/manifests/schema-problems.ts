@@ -3,7 +3,10 @@ import { type KubernetesObject, title } from './kubernetes-object.ts';
 
 const CORE = 'kubernetes-models';
 
-/** Every kind that may stand in the manifests, and where its validator is. They are generated from the published OpenAPI documents. */
+/**
+ * Every kind that may stand in the manifests, and where its validator is. They are generated from the
+ * published OpenAPI documents.
+ */
 const VALIDATORS: Readonly<Record<string, string>> = {
   'v1/ConfigMap': `${CORE}/v1/ConfigMap`,
   'v1/Namespace': `${CORE}/v1/Namespace`,
@@ -30,7 +33,10 @@ interface Model {
   prototype: { validate(this: unknown): void };
 }
 
-/** What the Kubernetes schemas say against the objects: unknown kinds and fields, missing fields, wrong types and values. */
+/**
+ * What the Kubernetes schemas say against the objects: unknown kinds and fields, missing fields, wrong types
+ * and values.
+ */
 export async function schemaProblems(objects: readonly KubernetesObject[]): Promise<string[]> {
   const problems = await Promise.all(objects.map((object) => problemsOf(object)));
   return problems.flat();
@@ -93,8 +99,11 @@ function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): strin
   return undefined;
 }
 
-/** The custom resources of operators: the fields that may stand in the manifests, after the definitions of RabbitMQ's cluster operator 2.22 and
- *  of CloudNativePG 1.30. Another field is an unknown one until it is added here. */
+/**
+ * The custom resources of operators: the fields that may stand in the manifests, after the definitions of
+ * RabbitMQ's cluster operator 2.22 and of CloudNativePG 1.30. Another field is an unknown one until it is
+ * added here.
+ */
 const quantity = z.string().regex(/^\d+(m|[KMGT]i)?$/);
 const named = z.strictObject({ name: z.string().min(1) });
 const resources = z.strictObject({
@@ -156,7 +165,9 @@ const cluster = z.strictObject({
     topologyKey: z.string(),
     podAntiAffinityType: z.enum(['preferred', 'required']),
   }),
-  ...{ storage: volume, walStorage: volume, resources },
+  storage: volume,
+  walStorage: volume,
+  resources,
   managed: z.strictObject({ roles: z.array(role) }),
 });
 

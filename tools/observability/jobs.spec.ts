@@ -17,7 +17,10 @@ interface ServiceMonitor {
   endpoints: Record<string, unknown>[];
 }
 
-/** The `job` that the Prometheus operator gives: the value of the label `jobLabel` of the Service, else the Service's name. */
+/**
+ * The `job` that the Prometheus operator gives: the value of the label `jobLabel` of the Service, else the
+ * Service's name.
+ */
 function jobsOfMonitors(objects: ReturnType<typeof renderAll>[number]['objects']): string[] {
   return objects
     .filter(({ kind }) => kind === 'ServiceMonitor')

@@ -13,7 +13,10 @@ export interface Exchange {
   /** By lower-case name. */
   readonly headers: Headers;
   readonly body: string;
-  /** HTTP or the address itself is broken, so the request never reached its operation. By default decided by the address. */
+  /**
+   * HTTP or the address itself is broken, so the request never reached its operation. By default decided by
+   * the address.
+   */
   readonly isUnreadable?: boolean;
 }
 
@@ -55,7 +58,10 @@ const PROBLEM_TYPE = 'application/problem+json';
 /** Longest path parameter that Fastify reads, in characters. */
 const LONGEST_PARAMETER = 4_096;
 
-/** Holds HTTP traffic to an OpenAPI document. An undocumented member of a response is a violation, although clients must tolerate it. */
+/**
+ * Holds HTTP traffic to an OpenAPI document. An undocumented member of a response is a violation, although
+ * clients must tolerate it.
+ */
 export class ApiContract {
   readonly #document: ApiDocument;
   readonly #responses: Ajv2020;

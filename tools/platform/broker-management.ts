@@ -16,7 +16,10 @@ export interface QueueDeclaration {
   arguments: Record<string, unknown>;
 }
 
-/** What was agreed on a connection, and what a consumer asked for: a limit of its whole channel is not its own, which is 0 then. */
+/**
+ * What was agreed on a connection, and what a consumer asked for: a limit of its whole channel is not its
+ * own, which is 0 then.
+ */
 export interface ClientSettings {
   connections: { frame_max: number; user_provided_name?: string }[];
   consumers: { prefetch_count: number }[];
@@ -80,7 +83,10 @@ export class BrokerManagement {
     return this.send('GET', `queues/${this.scope}`);
   }
 
-  /** How many messages each queue holds now. Statistics, which the other methods read, lag, and those of a node that is gone may stay for ever. */
+  /**
+   * How many messages each queue holds now. Statistics, which the other methods read, lag, and those of a
+   * node that is gone may stay for ever.
+   */
   queueTotals(): Promise<{ name: string; type: string; messages?: number }[]> {
     return this.send('GET', `queues/${this.scope}?disable_stats=true&enable_queue_totals=true`);
   }
@@ -114,8 +120,9 @@ export class BrokerManagement {
   }
 
   /**
-   * Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by routing key. A quorum queue
-   * refuses what comes before it has its leader, as a publisher's confirm would say: then it is published again, for up to 5 s.
+   * Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by
+   * routing key. A quorum queue refuses what comes before it has its leader, as a publisher's confirm would
+   * say: then it is published again, for up to 5 s.
    */
   async publish(
     exchange: string,
@@ -133,7 +140,9 @@ export class BrokerManagement {
     }
   }
 
-  /** Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there. */
+  /**
+   * Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there.
+   */
   async bindQueue(exchange: string, queue: string): Promise<void> {
     const [exchangeName, queueName] = [exchange, queue].map(encodeURIComponent);
     await this.send('PUT', `exchanges/${this.scope}/${exchangeName}`, { type: 'fanout', durable: true });
@@ -146,7 +155,10 @@ export class BrokerManagement {
     return this.send('GET', 'nodes');
   }
 
-  /** The broker's version, and how many connections, channels, consumers, queues and exchanges it has; seconds old. */
+  /**
+   * The broker's version, and how many connections, channels, consumers, queues and exchanges it has; seconds
+   * old.
+   */
   overview(): Promise<{ rabbitmq_version: string; object_totals: Record<string, number> }> {
     return this.send('GET', 'overview');
   }

@@ -94,8 +94,11 @@ const SIGNED_FIELDS = [
 ];
 type TrustFields = Readonly<Partial<Record<(typeof SIGNED_FIELDS)[number], string | number | null>>>;
 
-/** The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF. Written out here and
- *  not imported, because the tour plays a foreign backend that has nothing but the documentation. */
+/**
+ * The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF.
+ * Written out here and not imported, because the tour plays a foreign backend that has nothing but the
+ * documentation.
+ */
 export function signTrustRequest(fields: TrustFields, sharedSecret: string): string {
   const lines = ['TRUST-HMAC-SHA256', ...SIGNED_FIELDS.map((name) => fields[name] ?? '')];
   return createHmac('sha256', sharedSecret).update(lines.join('\n'), 'utf8').digest('base64');

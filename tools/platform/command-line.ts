@@ -4,7 +4,10 @@ import { FriendlyError } from './errors.ts';
 /** A mistake in the command line; the message is for the user. */
 export class ArgumentsError extends Error {}
 
-/** A command line as its users write it; what it cannot parse is thrown as ArgumentsError. @param name e.g. `npm start` */
+/**
+ * A command line as its users write it; what it cannot parse is thrown as ArgumentsError.
+ * @param name e.g. `npm start`
+ */
 export function commandLine(name: string, usage: string, description: string): Command {
   return new Command(name)
     .usage(usage)
@@ -31,7 +34,10 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** For an option whose value is some of `known`, separated by commas. @throws {InvalidArgumentError} that lists them */
+/**
+ * For an option whose value is some of `known`, separated by commas.
+ * @throws {InvalidArgumentError} that lists them
+ */
 export function someOf<T extends string>(known: readonly T[]): (list: string) => T[] {
   return (list) =>
     list.split(',').map((name) => {
@@ -41,7 +47,10 @@ export function someOf<T extends string>(known: readonly T[]): (list: string) =>
     });
 }
 
-/** Runs a program; what it throws is told, and ends it: with 2 for a mistake in the command line, else with `failure`. */
+/**
+ * Runs a program; what it throws is told, and ends it: with 2 for a mistake in the command line, else with
+ * `failure`.
+ */
 export function runMain(main: () => void | Promise<void>, failure = 1): void {
   Promise.resolve()
     .then(main)

@@ -1,7 +1,10 @@
 import pg from 'pg';
 import { queryAt } from './postgresql.ts';
 
-/** One service's database and its two roles: the owner runs the migrations, the application only uses the tables. */
+/**
+ * One service's database and its two roles: the owner runs the migrations, the application only uses the
+ * tables.
+ */
 export interface ServiceDatabase {
   readonly service: string;
   readonly ownerPassword: string;
@@ -36,7 +39,10 @@ export async function dropDatabases(adminUrl: string, databases: readonly Servic
   await queryAt(adminUrl, ...statements);
 }
 
-/** CREATE DATABASE and GRANT take no parameters. @param present names of roles and databases that there are */
+/**
+ * CREATE DATABASE and GRANT take no parameters.
+ * @param present names of roles and databases that there are
+ */
 function creation(
   { service, ownerPassword, appPassword }: ServiceDatabase,
   present: ReadonlySet<string>,

@@ -23,7 +23,8 @@ export function hasDebianPackages(): boolean {
 }
 
 /**
- * Unpacks packages into the empty folder `root` and installs nothing: no root needed, nothing on the system changes.
+ * Unpacks packages into the empty folder `root` and installs nothing: no root needed, nothing on the system
+ * changes.
  * @param work an empty folder for what is downloaded
  * @throws {Error} with the package manager's own reason when they cannot be had
  */
@@ -38,7 +39,10 @@ export async function unpackPackages(packages: PackageSet, work: string, root: s
     await run('dpkg', ['-x', join(work, file), root]);
 }
 
-/** The system's own package lists may be missing (slim images) or name versions that are gone: lists of our own, in `folder`. */
+/**
+ * The system's own package lists may be missing (slim images) or name versions that are gone: lists of our
+ * own, in `folder`.
+ */
 function privateApt(folder: string): string[] {
   const status = join(folder, 'status');
   writeFileSync(status, '');
@@ -56,7 +60,10 @@ function privateApt(folder: string): string[] {
   });
 }
 
-/** Another release at the mirrors that this Debian takes its own packages from. @throws {Error} on another system */
+/**
+ * Another release at the mirrors that this Debian takes its own packages from.
+ * @throws {Error} on another system
+ */
 async function sourcesOf(release: string, folder: string): Promise<string[]> {
   const own = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
   const format = '$(RELEASE) $(COMPONENT) $(REPO_URI)';
@@ -84,7 +91,8 @@ function asOptions(settings: Readonly<Record<string, string>>): string[] {
 }
 
 async function download({ name, isWanted }: PackageSet, folder: string, options: string[]): Promise<void> {
-  // One broken source of a third party fails the update, though the lists that matter came: it only explains what follows.
+  // One broken source of a third party fails the update, though the lists that matter came: it only explains
+  // what follows.
   let whyNotUpdated: unknown = null;
   await apt('apt-get', [...options, '--error-on=any', 'update']).catch((error: unknown) => {
     whyNotUpdated = error;

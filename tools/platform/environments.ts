@@ -54,8 +54,10 @@ export function serviceEnvironment(service: Service, settings: PlatformSettings)
   };
 }
 
-/** Environment of a service's main program in production. Without single sign-on: its provider here has no certificate, which production
- *  refuses. */
+/**
+ * Environment of a service's main program in production. Without single sign-on: its provider here has no
+ * certificate, which production refuses.
+ */
 export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
   const variables = Object.entries(serviceEnvironment(service, settings));
   const kept = variables.filter(([name]) => !/^(OPENID|DEVELOPMENT)_/.test(name));
@@ -148,8 +150,10 @@ const ADMINISTRATION: Readonly<Record<ServiceName, readonly string[]>> = {
   task: ['DATABASE_URL', 'RABBITMQ_MAIN_URL', 'RABBITMQ_SCHEDULING_URL'],
 };
 
-/** What administering a service takes and nothing else of its environment, as the last start of this state folder noted it; empty when
- *  there was none. */
+/**
+ * What administering a service takes and nothing else of its environment, as the last start of this state
+ * folder noted it; empty when there was none.
+ */
 export function readAdministration(stateFolder: string, service: ServiceName): Variables {
   const environment = readServiceEnvironment(stateFolder, `${service}-service`);
   if (environment === null) return {};

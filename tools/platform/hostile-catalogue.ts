@@ -1,7 +1,10 @@
 import hostileTexts from './hostile-texts.json' with { type: 'json' };
 
-/** The one catalogue of hostile requests: made from a service's API document, sent by `npm run fuzz` and by an integration test of each
- *  service. Whatever it sends, no response may be 500 or above, and none may be missing. */
+/**
+ * The one catalogue of hostile requests: made from a service's API document, sent by `npm run fuzz` and by an
+ * integration test of each service. Whatever it sends, no response may be 500 or above, and none may be
+ * missing.
+ */
 
 type Repeated = {
   readonly repeat: string;
@@ -17,14 +20,19 @@ export function expandText(text: RepeatableText): string {
   return `${text.before ?? ''}${text.repeat.repeat(text.times)}${text.after ?? ''}`;
 }
 
-/** Texts that have broken programs: NUL, control characters, lone surrogates, directions, lengths up to 64 KiB, injections. */
+/**
+ * Texts that have broken programs: NUL, control characters, lone surrogates, directions, lengths up to 64
+ * KiB, injections.
+ */
 export const HOSTILE_TEXTS: readonly string[] = (hostileTexts as readonly RepeatableText[]).map(expandText);
 
 /** JSON values of other types than most members have. */
 const HOSTILE_VALUES: readonly unknown[] = [null, true, -1, 1e308, [], {}, [[]], { length: 1e9 }];
 
-/** Percent-encodes whatever may not stand in a target; a lone surrogate, which has no UTF-8, becomes the three bytes that careless
- *  encoders produce. */
+/**
+ * Percent-encodes whatever may not stand in a target; a lone surrogate, which has no UTF-8, becomes the three
+ * bytes that careless encoders produce.
+ */
 export function percentEncode(text: string): string {
   return text.replace(/[^\w.~-]/gu, (character) =>
     /^[\ud800-\udfff]$/.test(character)
@@ -94,12 +102,18 @@ export interface HostileRequest {
   readonly needsToken: boolean;
 }
 
-/** Values for parameters of the running service, by `<operationId>.<name>` or by name, in place of the document's examples. Of a list each
- *  hostile body takes the next: a command that succeeds would leave nothing to do for the one after it. */
+/**
+ * Values for parameters of the running service, by `<operationId>.<name>` or by name, in place of the
+ * document's examples. Of a list each hostile body takes the next: a command that succeeds would leave
+ * nothing to do for the one after it.
+ */
 export type KnownValues = Readonly<Record<string, string | readonly string[]>>;
 
-/** Every operation with HEAD and OPTIONS; with each parameter hostile while the others are valid, those that are optional absent and
- *  present; with all parameters hostile at once; and with each member that its schemas know hostile, in each example of its body. */
+/**
+ * Every operation with HEAD and OPTIONS; with each parameter hostile while the others are valid, those that
+ * are optional absent and present; with all parameters hostile at once; and with each member that its schemas
+ * know hostile, in each example of its body.
+ */
 export function hostileRequests(document: CataloguedDocument, known: KnownValues = {}): HostileRequest[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) => {

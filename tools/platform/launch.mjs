@@ -1,7 +1,8 @@
 /**
- * What the scripts of package.json begin with: `node tools/platform/launch.mjs <program> [arguments]` runs a program of this workspace
- * under the workspace's own Node. `--install` before the program installs first what package-lock.json says. Programs without it must
- * not replace the packages of processes that are running: for them, packages are installed only when there is no runtime at all.
+ * What the scripts of package.json begin with: `node tools/platform/launch.mjs <program> [arguments]` runs a
+ * program of this workspace under the workspace's own Node. `--install` before the program installs first
+ * what package-lock.json says. Programs without it must not replace the packages of processes that are
+ * running: for them, packages are installed only when there is no runtime at all.
  */
 import { ensureInstalled, ensureRuntime, runProgram } from './install.mjs';
 

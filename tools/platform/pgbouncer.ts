@@ -19,7 +19,10 @@ const PROGRAM = 'usr/sbin/pgbouncer';
 const WANTED =
   /^(pgbouncer|zlib1g|lib(c6|gcc-s1|cares2|event-2\.1-7t64|pam0g|audit1|cap-ng0|ssl3t64|zstd1|systemd0|cap2))$/;
 
-/** PgBouncer as the system has it installed, or as `unpackPgbouncer` left it in `cacheFolder`; null without one that is new enough. */
+/**
+ * PgBouncer as the system has it installed, or as `unpackPgbouncer` left it in `cacheFolder`; null without
+ * one that is new enough.
+ */
 export function findPgbouncer(cacheFolder: string): PgbouncerInstallation | null {
   const installed = [findOnPath('pgbouncer'), `/${PROGRAM}`, join(rootIn(cacheFolder), PROGRAM)];
   for (const program of installed) {
@@ -30,7 +33,10 @@ export function findPgbouncer(cacheFolder: string): PgbouncerInstallation | null
   return null;
 }
 
-/** Unpacks Debian's package and its libraries into `cacheFolder`. @throws {Error} that says why it cannot be had */
+/**
+ * Unpacks Debian's package and its libraries into `cacheFolder`.
+ * @throws {Error} that says why it cannot be had
+ */
 export async function unpackPgbouncer(cacheFolder: string): Promise<void> {
   const isWanted = (name: string): boolean => WANTED.test(name);
   const packages = { name: 'pgbouncer', release: RELEASE, isWanted };

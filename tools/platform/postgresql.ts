@@ -30,7 +30,10 @@ const STAGE = 0;
 const START_TIMEOUT_MS = 60_000;
 const CRASH_TIMEOUT_MS = 10_000;
 
-/** A private PostgreSQL on 127.0.0.1, its data made on the first start. It may be ended, and started again on the same data. */
+/**
+ * A private PostgreSQL on 127.0.0.1, its data made on the first start. It may be ended, and started again on
+ * the same data.
+ */
 export class Postgresql {
   readonly #place: ServerPlace;
   readonly #folder: string;
@@ -142,8 +145,10 @@ interface Initialisation {
 }
 
 const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
-/** Tests list the statements of the services that none of them ran. Each statement counts once for each database, and each test file
- *  has its own. */
+/**
+ * Tests list the statements of the services that none of them ran. Each statement counts once for each
+ * database, and each test file has its own.
+ */
 const COUNTS_STATEMENTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=100000'];
 
 function serverSettings(isDurable: boolean): string[] {
@@ -180,9 +185,18 @@ async function initialise(data: string, { binaries, runAs, password }: Initialis
 
 function initArguments(data: string, passwordFile: string): string[] {
   return [
-    ...['-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--no-sync'],
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--no-sync',
     // Independent of the system's languages, or none being installed would give SQL_ASCII.
-    ...['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
   ];
 }
 
@@ -196,8 +210,9 @@ async function runInitdb(command: string, args: string[], cwd: string, runAs: Ru
 }
 
 /**
- * PostgreSQL takes the process number in a crashed server's lock file for alive when any process has that number now.
- * The run record has told us that ours is gone; only a server that really works on this folder keeps its lock.
+ * PostgreSQL takes the process number in a crashed server's lock file for alive when any process has that
+ * number now. The run record has told us that ours is gone; only a server that really works on this folder
+ * keeps its lock.
  */
 function removeStaleLock(data: string): void {
   const lock = join(data, 'postmaster.pid');
@@ -220,8 +235,8 @@ async function acceptsConnections(url: string, server: SupervisedProcess): Promi
 }
 
 /**
- * The folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed, at a place where `runAs` can run it:
- * copied into `cacheFolder` when the checkout is closed to that account.
+ * The folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed, at a place where `runAs` can
+ * run it: copied into `cacheFolder` when the checkout is closed to that account.
  * @throws {FriendlyError} when there is no build for this machine.
  */
 function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
@@ -258,7 +273,10 @@ function copyBinaries(packageFolder: string, cacheFolder: string): string {
   return join(target, 'native');
 }
 
-/** npm packages cannot hold symbolic links; the package's install script makes them, unless scripts are switched off. */
+/**
+ * npm packages cannot hold symbolic links; the package's install script makes them, unless scripts are
+ * switched off.
+ */
 function restoreSymlinks(packageFolder: string): void {
   const list = join(packageFolder, 'native/pg-symlinks.json');
   if (!existsSync(list)) return;

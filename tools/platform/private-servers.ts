@@ -8,7 +8,10 @@ import { findRunAs, isReachableBy, type RunAs } from './run-as.ts';
 import { cacheFolder, SecretFile, type Variables } from './state-folder.ts';
 import { Supervisor, type ServerPlace } from './supervisor.ts';
 
-/** A place that is thrown away when its supervisor stops, or this process ends in whatever way: folder, servers and all. */
+/**
+ * A place that is thrown away when its supervisor stops, or this process ends in whatever way: folder,
+ * servers and all.
+ */
 export interface TemporaryPlace extends ServerPlace {
   readonly secrets: SecretFile;
 }
@@ -63,7 +66,10 @@ export interface TestServers {
   stop(): Promise<void>;
 }
 
-/** Starts what the environment does not name already, on free ports. Nothing of it outlives `stop()` or this process. */
+/**
+ * Starts what the environment does not name already, on free ports. Nothing of it outlives `stop()` or this
+ * process.
+ */
 export async function startTestServers(): Promise<TestServers> {
   const { TEST_DATABASE_URL, TEST_RABBITMQ_URL } = process.env;
   const place = await openTemporaryPlace();
@@ -89,7 +95,10 @@ export async function startTestServers(): Promise<TestServers> {
   }
 }
 
-/** Where the servers of the tests are. @throws {Error} that names the missing variable and says what provides it */
+/**
+ * Where the servers of the tests are.
+ * @throws {Error} that names the missing variable and says what provides it
+ */
 export function testVariable(
   name: 'TEST_DATABASE_URL' | 'TEST_RABBITMQ_URL' | 'TEST_RABBITMQ_MANAGEMENT_URL',
 ): string {

@@ -11,7 +11,10 @@ export interface ProcessIdentity {
   readonly start: string;
 }
 
-/** When process `pid` began, or null when there is no such process (a zombie counts as gone: it holds nothing). */
+/**
+ * When process `pid` began, or null when there is no such process (a zombie counts as gone: it holds
+ * nothing).
+ */
 export function findProcessStart(pid: number): string | null {
   return process.platform === 'linux' ? findStartInProc(pid) : findStartFromPs(pid);
 }
@@ -39,7 +42,10 @@ function findStartFromPs(pid: number): string | null {
   }
 }
 
-/** Sends a signal; false when the process has ended in the meantime. @param pid negative: to its whole process group */
+/**
+ * Sends a signal; false when the process has ended in the meantime.
+ * @param pid negative: to its whole process group
+ */
 export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

@@ -81,7 +81,10 @@ export interface ProgramSpec {
   readonly stage?: number;
 }
 
-/** A place for one process of the platform: a port, an environment, and the process there, which may be ended and started again. */
+/**
+ * A place for one process of the platform: a port, an environment, and the process there, which may be ended
+ * and started again.
+ */
 export class Program {
   readonly name: string;
   readonly port: number;

@@ -29,7 +29,9 @@ describe('provideRabbitmq', () => {
   let folder: string;
   let cache: string;
 
-  /** Debian's programs; their mirror has these releases, and the system's own sources have RabbitMQ 3.10.8. */
+  /**
+   * Debian's programs; their mirror has these releases, and the system's own sources have RabbitMQ 3.10.8.
+   */
   const fakeDebian = (releases: readonly string[]): void => {
     const scripts = {
       'apt-cache': 'echo rabbitmq-server',

@@ -32,7 +32,8 @@ function requiredMajor(): string | null {
 }
 
 /**
- * The RabbitMQ to run, installed or out of Debian's packages: what PLATFORM_RABBITMQ requires, else 4, else what this system has.
+ * The RabbitMQ to run, installed or out of Debian's packages: what PLATFORM_RABBITMQ requires, else 4, else
+ * what this system has.
  * @throws {Error} that says why there is none
  */
 export async function provideRabbitmq(
@@ -96,8 +97,8 @@ function listFolder(folder: string): string[] {
 }
 
 /**
- * Debian's rabbitmq-server and Erlang, unpacked under `cacheFolder` with the libraries that they were built for. Downloads about 45 MB
- * the first time.
+ * Debian's rabbitmq-server and Erlang, unpacked under `cacheFolder` with the libraries that they were built
+ * for. Downloads about 45 MB the first time.
  * @param release of Debian; null: what the system's own sources have
  */
 async function unpackRabbitmq(cacheFolder: string, release: string | null): Promise<RabbitmqInstallation> {
@@ -110,7 +111,10 @@ async function unpackRabbitmq(cacheFolder: string, release: string | null): Prom
 const LIBRARIES =
   /^(zlib1g|lib(c6|gcc-s1|stdc\+\+6|sctp1|ssl3|ncursesw?6|tinfo6|systemd0|zstd1|cap2|lzma5|lz4-1)(t64)?)$/;
 
-/** Of the recursive dependencies of rabbitmq-server: the server, Erlang and its libraries. The rest (init scripts, logrotate) is not needed. */
+/**
+ * Of the recursive dependencies of rabbitmq-server: the server, Erlang and its libraries. The rest (init
+ * scripts, logrotate) is not needed.
+ */
 export function isWanted(name: string): boolean {
   if (/^erlang-.*(?:doc|dev|src|hipe)$/.test(name)) return false;
   return /^(rabbitmq-server|erlang-[\w-]+)$/.test(name) || LIBRARIES.test(name);

@@ -171,7 +171,8 @@ export class Rabbitmq {
       RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
       RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
       RABBITMQ_CONF_ENV_FILE: '/dev/null',
-      // Makes the start script become the Erlang machine instead of waiting beside it, so that a signal reaches the broker.
+      // Makes the start script become the Erlang machine instead of waiting beside it, so that a signal
+      // reaches the broker.
       RUNNING_UNDER_SYSTEMD: 'true',
       // The node talks to nobody else; and an idle machine stays idle (no busy waiting).
       RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:

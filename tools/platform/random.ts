@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 
 const RANGE = 2 ** 31;
-// Without history: a run of half an hour draws millions of numbers. Without bias: fast-check prefers edge cases otherwise.
+// Without history: a run of half an hour draws millions of numbers. Without bias: fast-check prefers edge
+// cases otherwise.
 const NUMBERS = fc.infiniteStream(fc.noBias(fc.nat({ max: RANGE - 1 })), { noHistory: true });
 
-/** A repeatable source of chance: the same seed gives the same sequence, as long as fast-check, whose generator draws it, is the same. */
+/**
+ * A repeatable source of chance: the same seed gives the same sequence, as long as fast-check, whose
+ * generator draws it, is the same.
+ */
 export class Random {
   readonly #numbers: Iterator<number>;
 
@@ -15,7 +19,11 @@ export class Random {
     this.#numbers = numbers;
   }
 
-  /** A sequence of its own, whatever others draw. @param seed of the run @param stream e.g. a request's number */
+  /**
+   * A sequence of its own, whatever others draw.
+   * @param seed of the run
+   * @param stream e.g. a request's number
+   */
   static ofStream(seed: number, stream: number): Random {
     return new Random(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35));
   }

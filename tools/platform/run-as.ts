@@ -2,14 +2,18 @@ import { chownSync, existsSync, lstatSync, mkdirSync, readFileSync, statSync } f
 import { dirname, resolve } from 'node:path';
 import { FriendlyError } from './errors.ts';
 
-/** The unprivileged account that PostgreSQL and RabbitMQ run as when we are root: both refuse or should not have root. */
+/**
+ * The unprivileged account that PostgreSQL and RabbitMQ run as when we are root: both refuse or should not
+ * have root.
+ */
 export interface RunAs {
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * Who the servers run as: null when we are an ordinary user (then as ourselves), else the existing account `nobody`.
+ * Who the servers run as: null when we are an ordinary user (then as ourselves), else the existing account
+ * `nobody`.
  * @throws {FriendlyError} when we are root and the system has no `nobody`.
  */
 export function findRunAs(): RunAs | null {
@@ -33,7 +37,10 @@ export function parsePasswd(text: string, name: string): RunAs | null {
   return Number.isInteger(uid) && Number.isInteger(gid) ? { uid, gid } : null;
 }
 
-/** True when `user` may walk through every folder down to `path` (those that do not exist yet are ours to make). */
+/**
+ * True when `user` may walk through every folder down to `path` (those that do not exist yet are ours to
+ * make).
+ */
 export function isReachableBy(path: string, user: RunAs): boolean {
   for (let folder = resolve(path); ; folder = dirname(folder)) {
     if (existsSync(folder)) {

@@ -15,7 +15,10 @@ export interface RecordedProcess extends ProcessIdentity {
   readonly graceMs: number;
 }
 
-/** What is running, on disk, so that whoever comes after a crash can clean up. It is also the lock: one per state folder. */
+/**
+ * What is running, on disk, so that whoever comes after a crash can clean up. It is also the lock: one per
+ * state folder.
+ */
 export interface RunRecord {
   readonly supervisor: ProcessIdentity;
   readonly processes: readonly RecordedProcess[];
@@ -30,7 +33,10 @@ const UNREADABLE: RunRecord = {
   removeFolder: null,
 };
 
-/** The record at `file`, or null when nothing runs. One that is not whole counts as that of a crashed run without processes. */
+/**
+ * The record at `file`, or null when nothing runs. One that is not whole counts as that of a crashed run
+ * without processes.
+ */
 export function findRunRecord(file: string): RunRecord | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunRecord;
@@ -70,8 +76,9 @@ export function isSupervised(record: RunRecord): boolean {
 }
 
 /**
- * Ends every process of a record, the last stage first: an orderly signal, then SIGKILL for the whole group when the
- * grace is over. Works from the record alone, so the supervisor, the reaper and the next start all stop the same way.
+ * Ends every process of a record, the last stage first: an orderly signal, then SIGKILL for the whole group
+ * when the grace is over. Works from the record alone, so the supervisor, the reaper and the next start all
+ * stop the same way.
  */
 export async function stopProcesses(processes: readonly RecordedProcess[]): Promise<void> {
   const stages = [...new Set(processes.map((entry) => entry.stage))].sort((a, b) => b - a);
@@ -82,7 +89,8 @@ export async function stopProcesses(processes: readonly RecordedProcess[]): Prom
 
 async function stopProcess(entry: RecordedProcess): Promise<void> {
   if (!isRunning(entry)) return;
-  // The orderly signal goes to the leader alone: PostgreSQL and RabbitMQ stop their own children in the right order.
+  // The orderly signal goes to the leader alone: PostgreSQL and RabbitMQ stop their own children in the right
+  // order.
   trySignal(entry.pid, entry.signal);
   const hasEnded = (): boolean => !isRunning(entry);
   if (await becomesTrue(hasEnded, { timeoutMs: entry.graceMs, intervalMs: POLL_MS })) return;
@@ -94,11 +102,14 @@ async function stopProcess(entry: RecordedProcess): Promise<void> {
 export async function endRun(file: string, record: RunRecord): Promise<void> {
   await stopProcesses(record.processes);
   if (record.removeFolder) rmSync(record.removeFolder, { recursive: true, force: true, maxRetries: 5 });
-  // The reaper and a new start may clean up at once: the slower one must not take the new start's record away.
+  // The reaper and a new start may clean up at once: the slower one must not take the new start's record
+  // away.
   if (findRunRecord(file)?.supervisor.start === record.supervisor.start) rmSync(file, { force: true });
 }
 
-/** Cleans up after a run whose supervisor is gone. Returns the names of the processes it found still running. */
+/**
+ * Cleans up after a run whose supervisor is gone. Returns the names of the processes it found still running.
+ */
 export async function sweepLeftovers(file: string): Promise<string[]> {
   const record = findRunRecord(file);
   if (record === null) return [];

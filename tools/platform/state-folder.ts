@@ -6,15 +6,19 @@ import { findRunAs, isReachableBy } from './run-as.ts';
 
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
-/** Where Node keeps what it compiled of the bundles: as in the images, a program then starts in three quarters of the processor time. */
+/**
+ * Where Node keeps what it compiled of the bundles: as in the images, a program then starts in three quarters
+ * of the processor time.
+ */
 export const COMPILE_CACHE = join(WORKSPACE, 'dist/.compiled');
 
 /** Environment variables by name. */
 export type Variables = Readonly<Record<string, string>>;
 
 /**
- * Where the platform of a checkout keeps its data, logs and secrets: `.platform` in the checkout, or, when the account
- * that runs the servers cannot get there (a root's checkout under /root), a folder of its own under /var/tmp.
+ * Where the platform of a checkout keeps its data, logs and secrets: `.platform` in the checkout, or, when
+ * the account that runs the servers cannot get there (a root's checkout under /root), a folder of its own
+ * under /var/tmp.
  */
 export function stateFolderFor(checkout: string, isReachable: (path: string) => boolean): string {
   const inside = join(checkout, '.platform');
@@ -47,8 +51,8 @@ export function cacheFolder(): string {
 }
 
 /**
- * Random secrets by name, made when first asked for and kept in one file that only its owner can read, so that a second
- * start opens the same databases and accepts the same tokens.
+ * Random secrets by name, made when first asked for and kept in one file that only its owner can read, so
+ * that a second start opens the same databases and accepts the same tokens.
  */
 export class SecretFile {
   readonly #file: string;

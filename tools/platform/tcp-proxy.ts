@@ -15,7 +15,10 @@ interface Pair {
   lostTextsSent: number;
 }
 
-/** A TCP proxy between a process and a server, where the network breaks on command and leaves the server itself alone. */
+/**
+ * A TCP proxy between a process and a server, where the network breaks on command and leaves the server
+ * itself alone.
+ */
 export class TcpProxy {
   readonly #chooseTarget: () => TcpTarget | null;
   readonly #pairs = new Set<Pair>();
@@ -33,7 +36,10 @@ export class TcpProxy {
     this.#server = this.#makeServer();
   }
 
-  /** A proxy in front of one server, on a free port. @param targetUrl e.g. `postgres://…`; must name its port */
+  /**
+   * A proxy in front of one server, on a free port.
+   * @param targetUrl e.g. `postgres://…`; must name its port
+   */
   static async start(targetUrl: string): Promise<TcpProxy> {
     const { hostname, port } = new URL(targetUrl);
     const proxy = new TcpProxy(() => ({ host: hostname, port: Number(port) }));
@@ -100,7 +106,10 @@ export class TcpProxy {
     await this.listen(this.#port);
   }
 
-  /** The server's side of every connection goes, and the client never hears of it. New connections work. Gives how many. */
+  /**
+   * The server's side of every connection goes, and the client never hears of it. New connections work. Gives
+   * how many.
+   */
   halfOpen(): number {
     const pairs = [...this.#pairs].filter((pair) => !pair.isHalfOpen);
     for (const pair of pairs) {
@@ -111,8 +120,10 @@ export class TcpProxy {
     return pairs.length;
   }
 
-  /** Cuts the connection whose client sends all `texts`, one after the other, once the target has answered the last: the client never
-   *  learns of that. */
+  /**
+   * Cuts the connection whose client sends all `texts`, one after the other, once the target has answered the
+   * last: the client never learns of that.
+   */
   loseAnswer(...texts: string[]): void {
     this.#lost = texts;
     for (const pair of this.#pairs) pair.lostTextsSent = 0;
@@ -123,7 +134,10 @@ export class TcpProxy {
     return this.#lost.length > 0;
   }
 
-  /** Sends `bytes` to every client, as if the target had; only between two of its own messages, so while nothing else is going on. */
+  /**
+   * Sends `bytes` to every client, as if the target had; only between two of its own messages, so while
+   * nothing else is going on.
+   */
   inject(bytes: Buffer): void {
     for (const { client } of this.#pairs) client.write(bytes);
   }

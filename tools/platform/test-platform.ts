@@ -138,7 +138,10 @@ export class TestPlatform {
     return new BrokerManagement(this.#options.servers.managementUrl, `${name}-${this.#suffix}`);
   }
 
-  /** Migrates the database of a service, and loads the development identities into the auth service's, unless they are there. */
+  /**
+   * Migrates the database of a service, and loads the development identities into the auth service's, unless
+   * they are there.
+   */
   async migrate(name: ServiceName, { withIdentities = true } = {}): Promise<void> {
     const service = serviceOf(name);
     // Production refuses the development identities.
@@ -148,7 +151,10 @@ export class TestPlatform {
       await this.#runBundle('load-identities', LOAD_IDENTITIES, variables);
   }
 
-  /** Migrates and starts these services, in the order in which they need each other. @param overrides over what a service would get */
+  /**
+   * Migrates and starts these services, in the order in which they need each other.
+   * @param overrides over what a service would get
+   */
   async startServices(
     names: readonly ServiceName[],
     overrides: Readonly<Partial<Record<ServiceName, Variables>>> = {},
@@ -193,7 +199,9 @@ export class TestPlatform {
     return this.#makeProgram({
       name: `${service.name}-${port}`,
       args: [...nodeOptions, this.#bundle(service.bundle)],
-      ...{ env, port, ...rest },
+      env,
+      port,
+      ...rest,
     });
   }
 
@@ -232,7 +240,9 @@ export class TestPlatform {
     return new Map([...files, ...this.programs.map((program) => [program.name, program.log()] as const)]);
   }
 
-  /** Ends every program that still runs, gives their exit codes, and takes databases and virtual hosts away. */
+  /**
+   * Ends every program that still runs, gives their exit codes, and takes databases and virtual hosts away.
+   */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<(number | null)[]> {
     const exitCodes = await Promise.all(this.programs.map((program) => program.stop(signal)));
     await dropDatabases(this.#options.servers.databaseUrl, this.#databases);
@@ -283,7 +293,9 @@ export interface PrivateServersOptions extends Pick<TestPlatformOptions, 'dist' 
   readonly projectRoots?: readonly string[];
 }
 
-/** A durable PostgreSQL and a RabbitMQ, thrown away at the end, and whatever programs are started beside them. */
+/**
+ * A durable PostgreSQL and a RabbitMQ, thrown away at the end, and whatever programs are started beside them.
+ */
 export class PrivateServers implements ServerAddresses {
   readonly place: TemporaryPlace;
   readonly postgresql: Postgresql;
@@ -338,7 +350,10 @@ export class PrivateServers implements ServerAddresses {
     return TestPlatform.create({ supervisor, folder, servers: this, ...this.#options });
   }
 
-  /** A platform on these servers with these services. @param overrides variables over what a service would get */
+  /**
+   * A platform on these servers with these services.
+   * @param overrides variables over what a service would get
+   */
   async startPlatform(
     names: readonly ServiceName[],
     overrides: Readonly<Partial<Record<ServiceName, Variables>>> = {},

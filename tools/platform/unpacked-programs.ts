@@ -26,7 +26,8 @@ export async function unpackOnce(
 ): Promise<void> {
   if (existsSync(root)) return;
   if (!hasDebianPackages()) throw new Error('this is not a Debian-like system');
-  // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to finish wins.
+  // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to
+  // finish wins.
   mkdirSync(dirname(root), { recursive: true });
   const partial = mkdtempSync(`${root}.partial-`);
   try {
@@ -42,9 +43,10 @@ export async function unpackOnce(
 }
 
 /**
- * Makes the programs under `folder` run wherever they lie (a checkout may be moved, or its cache copied) and on their own libraries,
- * which may be newer than the system's: a script in the place of each program starts it by the packages' own loader. The library path
- * is no variable, which the system's programs that they start would inherit, and could not bear.
+ * Makes the programs under `folder` run wherever they lie (a checkout may be moved, or its cache copied) and
+ * on their own libraries, which may be newer than the system's: a script in the place of each program starts
+ * it by the packages' own loader. The library path is no variable, which the system's programs that they
+ * start would inherit, and could not bear.
  * @param root where the packages were unpacked
  */
 export function runByOwnLoader(root: string, folder: string): void {

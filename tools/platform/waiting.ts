@@ -47,7 +47,8 @@ export function answersOk(url: string, headers: Record<string, string> = {}): ()
       await response.arrayBuffer();
       return response.ok;
     } catch (error) {
-      // Nobody listens yet (TypeError of fetch), or it is too slow yet. By name: under Jest they come from another realm.
+      // Nobody listens yet (TypeError of fetch), or it is too slow yet. By name: under Jest they come from
+      // another realm.
       const { name } = error as { name?: unknown };
       if (name === 'TypeError' || name === 'TimeoutError') return false;
       throw error;

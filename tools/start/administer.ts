@@ -1,6 +1,7 @@
 /**
- * `npm run auth:admin -- …`, `npm run settings:admin -- …` and `npm run task:admin -- …`: a service's administration command line, on the platform that this checkout
- * runs. Elsewhere `node admin.js` in the service's image does the same with the variables of its environment.
+ * `npm run auth:admin -- …`, `npm run settings:admin -- …` and `npm run task:admin -- …`: a service's
+ * administration command line, on the platform that this checkout runs. Elsewhere `node admin.js` in the
+ * service's image does the same with the variables of its environment.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

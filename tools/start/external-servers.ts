@@ -12,8 +12,10 @@ export interface ExternalServers {
 }
 
 /**
- * Reads DATABASE_URL, MIGRATION_DATABASE_URL and RABBITMQ_URL; an empty variable names nothing. Each may name several hosts.
- * @throws {FriendlyError} when one of them is no address of its kind (the message does not repeat it: it may hold a password).
+ * Reads DATABASE_URL, MIGRATION_DATABASE_URL and RABBITMQ_URL; an empty variable names nothing. Each may name
+ * several hosts.
+ * @throws {FriendlyError} when one of them is no address of its kind (the message does not repeat it: it may
+ * hold a password).
  */
 export function readExternalServers(environment: NodeJS.ProcessEnv): ExternalServers {
   const { DATABASE_URL, MIGRATION_DATABASE_URL, RABBITMQ_URL } = environment;
@@ -65,8 +67,8 @@ async function atAnyHost(address: string, work: (address: string) => Promise<unk
 }
 
 /**
- * The file that holds the services' secrets: one per database, because the rows of a database were encrypted and signed with
- * the secrets it was first used with.
+ * The file that holds the services' secrets: one per database, because the rows of a database were encrypted
+ * and signed with the secrets it was first used with.
  */
 export function secretFileName(databaseUrl: string | null): string {
   if (databaseUrl === null) return 'secrets.json';

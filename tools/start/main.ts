@@ -16,8 +16,8 @@ const POLL_MS = 100;
 const DETACHED_VARIABLE = 'PLATFORM_DETACHED';
 
 /**
- * Starts the platform in a process of its own that outlives this one and the terminal, shows its progress, and returns when it
- * is ready: exit code 0, or that of the start that failed.
+ * Starts the platform in a process of its own that outlives this one and the terminal, shows its progress,
+ * and returns when it is ready: exit code 0, or that of the start that failed.
  */
 async function startDetached(script: string, args: readonly string[], stateFolder: string): Promise<number> {
   const logFile = join(stateFolder, 'start.log');
@@ -105,7 +105,10 @@ async function standBack(context: StartContext, name: string): Promise<void> {
   if (!context.supervisor.isStopping) await restartService(context, name);
 }
 
-/** Whoever started us has seen to it that we live as long as they do: a killed parent cannot pass the signal on. */
+/**
+ * Whoever started us has seen to it that we live as long as they do: a killed parent cannot pass the signal
+ * on.
+ */
 function endWithParent(end: (code: number) => Promise<void>): void {
   const parent = process.ppid;
   const timer = setInterval(() => {

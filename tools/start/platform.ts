@@ -41,7 +41,10 @@ export async function startPlatform(context: StartContext): Promise<void> {
   else await startEverything(context, servers);
 }
 
-/** Starts one service of a running platform again. @throws {FriendlyError} when there is none of this name, or it does not get ready. */
+/**
+ * Starts one service of a running platform again.
+ * @throws {FriendlyError} when there is none of this name, or it does not get ready.
+ */
 export async function restartService(context: StartContext, name: string): Promise<void> {
   const service = SERVICES.find((each) => each.name === name);
   if (service === undefined) throw new FriendlyError(`There is no service ${name}.`);
@@ -52,7 +55,10 @@ function openServers(context: StartContext): Servers {
   return new Servers({ ...context, ports: context.args.ports });
 }
 
-/** Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest can do without. */
+/**
+ * Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest
+ * can do without.
+ */
 async function startEverything(context: StartContext, servers: Servers): Promise<void> {
   const { stateFolder, supervisor, progress } = context;
   const { settings } = servers;
@@ -74,7 +80,8 @@ async function startEverything(context: StartContext, servers: Servers): Promise
   );
   const allMigrated = Promise.all(migrations);
   const migrated = opened.then(() => progress.step('Databases migrated', () => allMigrated));
-  // The others are not ready before they have read the auth service's revocation feed: its database comes first.
+  // The others are not ready before they have read the auth service's revocation feed: its database comes
+  // first.
   const authReady = Promise.resolve(migrations[SERVICES.indexOf(auth)])
     .then(() =>
       progress.step('Development identities loaded', () =>
@@ -120,7 +127,10 @@ function startProgram(
   return progress.step(`${name} on port ${port}`, async () => void (await program.start()));
 }
 
-/** A process of a bundle with the user's environment, so that LOG_LEVEL=debug npm start works, but without what npm put there. */
+/**
+ * A process of a bundle with the user's environment, so that LOG_LEVEL=debug npm start works, but without
+ * what npm put there.
+ */
 export function bundleProcess(
   name: string,
   bundle: string,
@@ -136,7 +146,9 @@ export function bundleProcess(
 
 const POLL_MS = 250;
 
-/** The run record of the `nx serve` that stands in for a service of the platform; there is one while it runs. */
+/**
+ * The run record of the `nx serve` that stands in for a service of the platform; there is one while it runs.
+ */
 export function servingRecord(stateFolder: string, service: string): string {
   return join(stateFolder, `serve-${service}.json`);
 }

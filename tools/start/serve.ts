@@ -1,7 +1,8 @@
 /**
- * `nx serve <service>`: takes the place of one service of the platform that runs from this checkout. Builds, migrates and runs it with
- * the platform's own environment and its log in this terminal, again after every change of its sources. On Ctrl-C the platform starts
- * its own again. Flags that begin with `--inspect` go to Node.
+ * `nx serve <service>`: takes the place of one service of the platform that runs from this checkout. Builds,
+ * migrates and runs it with the platform's own environment and its log in this terminal, again after every
+ * change of its sources. On Ctrl-C the platform starts its own again. Flags that begin with `--inspect` go to
+ * Node.
  */
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +45,9 @@ class Serving {
     this.nodeFlags = nodeFlags;
   }
 
-  /** Builds, and puts the new build in the place of the old; one that cannot be built leaves the old running. */
+  /**
+   * Builds, and puts the new build in the place of the old; one that cannot be built leaves the old running.
+   */
   async renew(): Promise<void> {
     try {
       const bundler = ['tools/build/bundle.ts', `apps/${this.service.name}`];

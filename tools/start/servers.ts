@@ -67,7 +67,8 @@ export class Servers {
     this.settings = {
       ports,
       databases: this.#databaseUrls(),
-      ...{ mainBusUrl: brokerUrl, schedulingBusUrl: brokerUrl },
+      mainBusUrl: brokerUrl,
+      schedulingBusUrl: brokerUrl,
       secret: (name) => serviceSecrets.get(name),
       neighboursFolder: join(stateFolder, 'neighbours'),
     };

@@ -1,4 +1,6 @@
-/** `npm run stop`: stops the platform of this checkout, however it was started, and cleans up after a crash. */
+/**
+ * `npm run stop`: stops the platform of this checkout, however it was started, and cleans up after a crash.
+ */
 import { join } from 'node:path';
 import { commandLine, runMain } from '#platform/command-line.ts';
 import { FriendlyError, isErrorCode } from '#platform/errors.ts';

@@ -38,7 +38,10 @@ function seconds(sinceMs: number): string {
 const POLL_MS = 200;
 const CHUNK_BYTES = 64 * 1024;
 
-/** Prints what is added to the logs in `folder` from now on, each line with the name of its program. Returns how to stop. */
+/**
+ * Prints what is added to the logs in `folder` from now on, each line with the name of its program. Returns
+ * how to stop.
+ */
 export function followLogs(folder: string, print: (line: string) => void): () => void {
   const positions = new Map<string, { inode: number; offset: number }>();
   const begin = logFiles(folder).map((file) => [file, statSync(file)] as const);

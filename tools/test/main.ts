@@ -1,4 +1,7 @@
-/** `npm test`: format, lint, types, what is unused, unit tests, build, integration and end-to-end tests, and the count of all at the end. */
+/**
+ * `npm test`: format, lint, types, what is unused, unit tests, build, integration and end-to-end tests, and
+ * the count of all at the end.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,9 +53,11 @@ function startServers(): Promise<Servers> {
   );
 }
 
-/** Static checks use one processor each, and nobody waits for them: they run beside build and unit tests. Whatever has clocks to keep
- *  begins when they are done. The long steps mostly wait: several of them at a time. Gives the results in the
- *  order of the steps. */
+/**
+ * Static checks use one processor each, and nobody waits for them: they run beside build and unit tests.
+ * Whatever has clocks to keep begins when they are done. The long steps mostly wait: several of them at a
+ * time. Gives the results in the order of the steps.
+ */
 async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
   const results = new Map<Step, StepResult>();
   const runEach = async (chosen: Iterable<Step>): Promise<void> => {

@@ -5,6 +5,7 @@ import {
   countTests,
   listFailures,
   summarise,
+  type Failure,
   type JestReport,
 } from './results.ts';
 
@@ -69,43 +70,61 @@ describe('countByProject', () => {
 describe('listFailures', () => {
   const file = { name: '/checkout/libs/time/src/zone.spec.ts', status: 'failed', message: '' };
 
-  it('names each failed test with its file and the beginning of its message', () => {
-    const failureMessages = ['\u001b[31mexpected 1\u001b[39m\nreceived 2'];
+  it('names each failed test with its file and its message', () => {
+    const failureMessages = ['expected 1\nreceived 2'];
     const assertionResults = [
       { status: 'passed', fullName: 'a zone has a name', failureMessages: [] },
       { status: 'failed', fullName: 'a zone has an offset', failureMessages },
     ];
     expect(listFailures(report({ testResults: [{ ...file, assertionResults }] }), '/checkout')).toEqual([
-      '✘ libs/time/src/zone.spec.ts › a zone has an offset\n    expected 1\n    received 2',
+      {
+        file: 'libs/time/src/zone.spec.ts',
+        test: 'a zone has an offset',
+        message: 'expected 1\nreceived 2',
+      },
     ]);
-  });
-
-  it('has none of a program that counts its checks itself', () => {
-    const { testResults: _none, ...counts } = report({ success: false, numFailedTests: 1 });
-    expect(listFailures(counts, '/checkout')).toEqual([]);
   });
 
   it('names a file that failed as a whole', () => {
     const testResults = [{ ...file, message: 'Cannot find module', assertionResults: [] }];
     expect(listFailures(report({ testResults }), '/checkout')).toEqual([
-      '✘ libs/time/src/zone.spec.ts\n    Cannot find module',
+      { file: 'libs/time/src/zone.spec.ts', test: '', message: 'Cannot find module' },
     ]);
   });
 });
 
 describe('summarise', () => {
-  it('ends with the total alone on its line', () => {
-    const text = summarise([
+  const summarised = (failures: readonly Failure[]): string =>
+    summarise([
       { name: 'format', count: countStep(true), failures: [], durationMs: 1_200 },
-      {
-        name: 'unit',
-        count: countTests(true, [report(), null]),
-        failures: ['✘ a.spec.ts › adds'],
-        durationMs: 60_000,
-      },
+      { name: 'unit', count: countTests(true, [report(), null]), failures, durationMs: 60_000 },
     ]);
-    expect(text).toContain('\n✘ a.spec.ts › adds\n');
+
+  it('ends with the total alone on its line', () => {
+    const text = summarised([]);
     expect(text.split('\n').at(-1)).toBe('6 passed, 1 failed');
     expect(text).toMatch(/^✘ unit +60\.0 s +5 +1 +0$/m);
+  });
+
+  it('shows the beginning of each message without its colours', () => {
+    const message = ['\u001b[31mexpected 1\u001b[39m', ...Array<string>(20).fill('at …')].join('\n');
+    const text = summarised([{ file: 'a.spec.ts', test: 'adds', message }]);
+    expect(text).toContain('\n✘ a.spec.ts › adds\n    expected 1\n    at …\n');
+    expect(text.match(/at …/g)).toHaveLength(11);
+  });
+
+  it('names each file with failed tests once more at the end', () => {
+    const failed = (file: string, test: string): Failure => ({ file, test, message: '' });
+    const text = summarised([
+      failed('a.spec.ts', 'adds'),
+      failed('a.spec.ts', 'subtracts'),
+      failed('b.spec.ts', ''),
+      failed('c.spec.ts', 'x'.repeat(101)),
+    ]);
+    expect(text.split('\n').slice(-4, -1)).toEqual([
+      '✘ a.spec.ts: 2 failed, the first: adds',
+      '✘ b.spec.ts: 1 failed',
+      `✘ c.spec.ts: 1 failed, the first: ${'x'.repeat(100)}…`,
+    ]);
   });
 });

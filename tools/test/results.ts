@@ -10,8 +10,7 @@ export interface JestReport {
   readonly numPendingTests: number;
   /** Files that could not even be loaded: none of their tests is among the failed ones. */
   readonly numRuntimeErrorTestSuites: number;
-  /** Missing in the report of a program that counts its checks itself, and prints what failed. */
-  readonly testResults?: readonly {
+  readonly testResults: readonly {
     /** Path of the file. */
     readonly name: string;
     readonly status: string;
@@ -63,8 +62,8 @@ export function countReport(report: JestReport): Count {
 }
 
 /**
- * What a step that runs tests found. A project whose report is missing is one failed check, and so is a step that failed though
- * every report says otherwise: neither may look like success.
+ * What a step that runs tests found. A project whose report is missing is one failed check, and so is a step
+ * that failed though every report says otherwise: neither may look like success.
  */
 export function countTests(succeeded: boolean, reports: readonly (JestReport | null)[]): Count {
   const total = sum(reports.map((report) => (report === null ? countStep(false) : countReport(report))));
@@ -72,7 +71,7 @@ export function countTests(succeeded: boolean, reports: readonly (JestReport | n
 }
 
 /** The passed tests of each project, one line each. @param root path of the workspace */
-export function countByProject({ testResults = [] }: JestReport, root: string): string {
+export function countByProject({ testResults }: JestReport, root: string): string {
   const passed = new Map<string, number>();
   for (const { name, assertionResults } of testResults) {
     const project = relative(root, name).split(sep).slice(0, 2).join('/');
@@ -83,36 +82,66 @@ export function countByProject({ testResults = [] }: JestReport, root: string): 
   return lines.map(([project, count]) => `${String(count).padStart(7)} passed in ${project}`).join('\n');
 }
 
-/** Lines of a message that are shown: what was expected, what came, and the first line of the code. */
+/** The lines of a message that are shown: what was expected, what came, and the first line of the code. */
 const LINES_PER_FAILURE = 12;
+/** The characters of a test's name that the last lines show. */
+const NAME_LENGTH = 100;
 
-/** Each failed test with its file and the beginning of its message. @param root path of the workspace */
-export function listFailures({ testResults = [] }: JestReport, root: string): string[] {
+/** A test that failed, or a whole file. */
+export interface Failure {
+  /** Below the workspace. */
+  readonly file: string;
+  /** Empty: the file could not be loaded. */
+  readonly test: string;
+  readonly message: string;
+}
+
+/** The failed tests of a report. @param root path of the workspace */
+export function listFailures({ testResults }: JestReport, root: string): Failure[] {
   return testResults.flatMap(({ name, message, status, assertionResults }) => {
     const file = relative(root, name);
     const failed = assertionResults.filter((test) => test.status === 'failed');
-    if (failed.length === 0) return status === 'failed' ? [describeFailure(file, message)] : [];
-    return failed.map(({ fullName, failureMessages }) =>
-      describeFailure(`${file} › ${fullName}`, failureMessages.join('\n')),
-    );
+    if (failed.length === 0) return status === 'failed' ? [{ file, test: '', message }] : [];
+    return failed.map(({ fullName, failureMessages }) => ({
+      file,
+      test: fullName,
+      message: failureMessages.join('\n'),
+    }));
   });
 }
 
-function describeFailure(title: string, message: string): string {
+/** A failed test with the beginning of its message. */
+function describeFailure({ file, test, message }: Failure): string {
   const lines = stripVTControlCharacters(message).split('\n').slice(0, LINES_PER_FAILURE);
+  const title = test === '' ? file : `${file} › ${test}`;
   return [`✘ ${title}`, ...lines.map((line) => `    ${line}`)].join('\n');
+}
+
+/**
+ * One line for each file with failed tests, short enough to survive where only the end of the output is kept.
+ */
+function listFailedFiles(failures: readonly Failure[]): string[] {
+  const files = [...new Set(failures.map(({ file }) => file))];
+  return files.map((file) => {
+    const failed = failures.filter((failure) => failure.file === file);
+    const first = failed[0]?.test ?? '';
+    const name = first.length > NAME_LENGTH ? `${first.slice(0, NAME_LENGTH)}…` : first;
+    return `✘ ${file}: ${failed.length} failed${name === '' ? '' : `, the first: ${name}`}`;
+  });
 }
 
 /** One line of the table at the end. */
 export interface StepResult {
   readonly name: string;
   readonly count: Count;
-  /** The failed tests, each as it is printed. */
-  readonly failures: readonly string[];
+  readonly failures: readonly Failure[];
   readonly durationMs: number;
 }
 
-/** Every failed test, then the table; the last line is the total alone: `N passed, N failed`. */
+/**
+ * Every failed test with its message, the table, and the files with failed tests; the last line is the total
+ * alone: `N passed, N failed`.
+ */
 export function summarise(results: readonly StepResult[]): string {
   const rows = results.map(({ name, count, durationMs }) => [
     `${count.failed === 0 ? '✔' : '✘'} ${name}`,
@@ -124,5 +153,13 @@ export function summarise(results: readonly StepResult[]): string {
   const lines = textTable(['step', 'took', 'passed', 'failed', 'skipped'], rows);
   const { passed, failed } = sum(results.map(({ count }) => count));
   const failures = results.flatMap((result) => result.failures);
-  return ['', ...failures, '', ...lines, '', `${passed} passed, ${failed} failed`].join('\n');
+  return [
+    '',
+    ...failures.map(describeFailure),
+    '',
+    ...lines,
+    '',
+    ...listFailedFiles(failures),
+    `${passed} passed, ${failed} failed`,
+  ].join('\n');
 }

@@ -7,8 +7,11 @@ export interface Step {
   readonly name: string;
   /** A program of node_modules/.bin and its arguments. */
   readonly command: readonly [string, ...string[]];
-  /** Whose Jest reports are counted: the projects' with this Nx target (`test-results/<project>.<report>.json`), or that of one run for
-   *  all projects (`test-results/<report>.json`); null: the step is one check. */
+  /**
+   * Whose Jest reports are counted: the projects' with this Nx target
+   * (`test-results/<project>.<report>.json`), or that of one run for all projects
+   * (`test-results/<report>.json`); null: the step is one check.
+   */
   readonly tests: { readonly target: string | null; readonly report: string } | null;
   readonly needsServers: boolean;
   /** Reads the sources and runs nothing of them. */
@@ -82,7 +85,9 @@ export const STEPS: readonly Step[] = [
   {
     name: 'build',
     command: nx('build', '--parallel=2'),
-    ...{ tests: null, needsServers: false, isStatic: false },
+    tests: null,
+    needsServers: false,
+    isStatic: false,
   },
   {
     name: 'integration',

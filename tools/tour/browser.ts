@@ -7,8 +7,10 @@ interface Cookie {
   path: string;
 }
 
-/** A browser's cookies. As in browsers, a host's ports share them and a path keeps them to itself and what is below it; domains
- *  and the lifetimes of a few minutes are left out, because the walk ends before them. */
+/**
+ * A browser's cookies. As in browsers, a host's ports share them and a path keeps them to itself and what is
+ * below it; domains and the lifetimes of a few minutes are left out, because the walk ends before them.
+ */
 export class CookieJar {
   readonly #hosts = new Map<string, Map<string, Cookie>>();
 
@@ -57,8 +59,11 @@ export interface PageForm {
   hidden: Record<string, string>;
 }
 
-/** The one form of a page. `pageUrl` is what a relative action is resolved against. Reads what the identity provider writes, not
- *  HTML in general. @throws {Difference} if there is no form */
+/**
+ * The one form of a page. `pageUrl` is what a relative action is resolved against. Reads what the identity
+ * provider writes, not HTML in general.
+ * @throws {Difference} if there is no form
+ */
 export function readForm(html: string, pageUrl: string): PageForm {
   const form = /<form\b[^>]*>/i.exec(html)?.[0];
   const action = form === undefined ? undefined : attribute(form, 'action');

@@ -44,7 +44,10 @@ export interface Claims {
   groups?: string[];
 }
 
-/** Reads a token's claims without checking its signature: that is the services' business. @throws {Difference} if it is no JWT */
+/**
+ * Reads a token's claims without checking its signature: that is the services' business.
+ * @throws {Difference} if it is no JWT
+ */
 export function readClaims(token: string): Claims {
   const [, payload] = token.split('.');
   if (payload === undefined) throw new Difference('the access token', 'a JWT', token);

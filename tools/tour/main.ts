@@ -1,5 +1,7 @@
-/** `npm run tour`: walks through the running platform. Each step shows a request, its response and what it means; the first unexpected
- *  response ends the walk with exit code 1. */
+/**
+ * `npm run tour`: walks through the running platform. Each step shows a request, its response and what it
+ * means; the first unexpected response ends the walk with exit code 1.
+ */
 import { randomUUID } from 'node:crypto';
 import { commandLine, runMain } from '#platform/command-line.ts';
 import { openStateFolder, readRunningAddresses, WORKSPACE } from '#platform/state-folder.ts';

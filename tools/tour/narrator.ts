@@ -91,7 +91,10 @@ const FORM_SECRET = /\b((?:password|code)=)[^&\s]*/g;
 const HIDDEN_FIELD = /(<input type="hidden" name="[^"]*" value=)"[^"]*"/g;
 const CREDENTIALS = /^(cookie: |authorization: Basic ).*/;
 
-/** `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields, cookies and Basic credentials gone. */
+/**
+ * `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields,
+ * cookies and Basic credentials gone.
+ */
 export function redact(text: string): string {
   return text
     .replace(TOKEN, (token) => `${token.slice(0, 8)}…(${token.length} characters)`)

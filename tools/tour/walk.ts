@@ -42,7 +42,10 @@ export function readTourSettings(
   return Object.fromEntries(entries) as TourSettings;
 }
 
-/** A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything else as JSON. */
+/**
+ * A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything
+ * else as JSON.
+ */
 export interface WalkRequest {
   /** GET unless given. */
   method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -54,13 +57,17 @@ export interface WalkRequest {
   status?: number;
 }
 
-/** What a response with the expected status means, in one line, and what else is checked of it. @throws {Difference} if it is not as the
- *  tour says */
+/**
+ * What a response with the expected status means, in one line, and what else is checked of it.
+ * @throws {Difference} if it is not as the tour says
+ */
 export type Verify = string | ((response: WalkResponse) => string);
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_INTERVAL_MS = 100;
-/** Two hops over a broker; generous, because the first delivery may meet a consumer that is just connecting. */
+/**
+ * Two hops over a broker; generous, because the first delivery may meet a consumer that is just connecting.
+ */
 const EVENT_TIMEOUT_MS = 10_000;
 const FORM = 'application/x-www-form-urlencoded';
 

@@ -1,6 +1,6 @@
 import { callJson } from '#platform/callers.ts';
 import type { ServiceName } from '#platform/programs.ts';
-import type { PlatformUnderLoad } from '#verification/traffic/platform.ts';
+import { type PlatformUnderLoad, queryPersistently } from '#verification/traffic/platform.ts';
 import { readPublishedMessages } from '#verification/traffic/published-messages.ts';
 import { readQueues } from '#verification/traffic/queues.ts';
 import { SUBSYSTEM } from '#verification/traffic/settings.ts';
@@ -14,8 +14,10 @@ import type { StoredFamily, StoredToken } from './sessions.ts';
 /** What the run left in databases, queues and ledgers. */
 export type Facts = Awaited<ReturnType<typeof gatherFacts>>;
 
-/** Has the task database record every application of a business-unit change from now on, whatever the service remembers. A change that writes
- *  several rows, or both tables, is one application. */
+/**
+ * Has the task database record every application of a business-unit change from now on, whatever the service
+ * remembers. A change that writes several rows, or both tables, is one application.
+ */
 export async function watchApplications(
   platform: PlatformUnderLoad,
   table: 'business_unit_facilities' | 'business_unit_changes',
@@ -35,13 +37,14 @@ export async function watchApplications(
 /** The number of rows in a table of the task service. @param condition SQL after the table's name */
 export async function countRows(platform: PlatformUnderLoad, table: string, condition = ''): Promise<number> {
   const sql = `SELECT count(*)::int AS rows FROM task.${table} ${condition}`;
-  const [row] = await platform.query<{ rows: number }>('task', sql);
+  const [row] = await queryPersistently<{ rows: number }>(platform, 'task', sql);
   return row?.rows ?? 0;
 }
 
 /** True while somebody is writing to the task service's database. */
 export async function isWriting(platform: PlatformUnderLoad): Promise<boolean> {
-  const [row] = await platform.query<{ count: number }>(
+  const [row] = await queryPersistently<{ count: number }>(
+    platform,
     'task',
     `SELECT count(*)::int FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL`,
@@ -85,7 +88,7 @@ const QUERIES = {
 /** Reads everything; nothing may be under way any more. */
 export async function gatherFacts(platform: PlatformUnderLoad) {
   const read = <Row extends object>(service: ServiceName, query: keyof typeof QUERIES): Promise<Row[]> =>
-    platform.query<Row>(service, QUERIES[query]);
+    queryPersistently<Row>(platform, service, QUERIES[query]);
   const current = await read<StoredWrite>('settings', 'currentSettings');
   const triggers = await read<{ facilityId: number }>('task', 'triggers');
   const scheduling = `${platform.url('scheduling')}/events`;

@@ -8,9 +8,10 @@ export interface StoredWrite {
 }
 
 /**
- * Compares writes with what is stored, given in the order in which the store made it: each acknowledged one is there exactly once, one
- * that nobody acknowledged at most once, nothing is there that nobody asked for, and no write stands before one that had been
- * acknowledged before it was asked for (so that the order is a linearisation).
+ * Compares writes with what is stored, given in the order in which the store made it: each acknowledged one
+ * is there exactly once, one that nobody acknowledged at most once, nothing is there that nobody asked for,
+ * and no write stands before one that had been acknowledged before it was asked for (so that the order is a
+ * linearisation).
  */
 export function auditWrites(
   name: string,
@@ -68,8 +69,8 @@ export interface Published {
 }
 
 /**
- * Compares committed facts with the events that tell of them: each fact has exactly one event (one id; it may have been published more
- * than once), and no event tells of something that did not happen.
+ * Compares committed facts with the events that tell of them: each fact has exactly one event (one id; it may
+ * have been published more than once), and no event tells of something that did not happen.
  */
 export function auditEvents(
   name: string,

@@ -13,7 +13,8 @@ const life = (more: Partial<Life> = {}): Life => ({
   ...more,
 });
 const event = (name: string, about: string, messageId = `${name} ${about}`) => ({
-  ...{ name, messageId },
+  name,
+  messageId,
   message: { scheduleId: 's', name: about },
 });
 const updated = [event('ScheduleUpdatedEvent', 'a'), event('ScheduleUpdatedEvent', 'b')] as const;

@@ -14,7 +14,8 @@ export interface AppliedChanges {
 }
 
 /**
- * Each acknowledged change was taken, none took effect twice, and the triggers of each unit's facilities are those of its youngest change.
+ * Each acknowledged change was taken, none took effect twice, and the triggers of each unit's facilities are
+ * those of its youngest change.
  * @param published every change that was published, acknowledged to its caller or not
  */
 export function auditBusinessUnits(
@@ -52,8 +53,8 @@ function youngestOfEachUnit(changes: readonly BusinessUnitChange[]): BusinessUni
 }
 
 /**
- * Each schedule is as its last acknowledged change left it, and each change has one event; events of one type come in the order of the
- * changes. A change that nobody acknowledged may have happened.
+ * Each schedule is as its last acknowledged change left it, and each change has one event; events of one type
+ * come in the order of the changes. A change that nobody acknowledged may have happened.
  */
 export function auditLives(
   lives: readonly Life[],

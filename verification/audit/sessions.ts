@@ -15,9 +15,9 @@ export interface StoredFamily {
 }
 
 /**
- * Compares sessions with their families: each token that somebody was given is there, each rotation went to the successor that the caller
- * was given, no family forked (every token follows one other, exactly one is the youngest), and only families that their
- * holders gave up are revoked.
+ * Compares sessions with their families: each token that somebody was given is there, each rotation went to
+ * the successor that the caller was given, no family forked (every token follows one other, exactly one is
+ * the youngest), and only families that their holders gave up are revoked.
  */
 export function auditSessions(
   sessions: readonly Session[],

@@ -8,7 +8,10 @@ const ROW_HEIGHT = 30;
 const BAR_HEIGHT = 18;
 const COLOURS = ['#2563eb', '#94a3b8', '#cbd5e1', '#e2e8f0'];
 
-/** A bar for each contestant, from zero, with a line from the worst to the best round. Plain SVG that reads on light and dark pages. */
+/**
+ * A bar for each contestant, from zero, with a line from the worst to the best round. Plain SVG that reads on
+ * light and dark pages.
+ */
 export function barChart(title: string, { unit, contestants }: ContestResult): string {
   const largest = Math.max(...contestants.map(({ spread }) => spread.max));
   const scale = largest > 0 ? (WIDTH - LABEL_WIDTH - FIGURE_WIDTH) / largest : 0;

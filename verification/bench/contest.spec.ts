@@ -78,8 +78,12 @@ describe('a run beside the best so far', () => {
         ],
         comparisons: [
           {
-            ...{ title: 'bare', of: 'ours', against: 'bare', goal: { atLeast: 1 } },
-            ...{ ratio: spread(1), met: true },
+            title: 'bare',
+            of: 'ours',
+            against: 'bare',
+            goal: { atLeast: 1 },
+            ratio: spread(1),
+            met: true,
           },
         ],
       },

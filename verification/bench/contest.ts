@@ -8,7 +8,10 @@ export interface Contestant {
   readonly name: string;
   /** What exactly this side does, in a sentence. */
   readonly does: string;
-  /** Does the work for about `seconds` and returns its figure, in the contest's unit. @throws when a response is not the expected one */
+  /**
+   * Does the work for about `seconds` and returns its figure, in the contest's unit.
+   * @throws when a response is not the expected one
+   */
   readonly measure: (seconds: number) => Promise<number>;
 }
 
@@ -34,7 +37,10 @@ export interface Contest {
   readonly comparisons: readonly Comparison[];
   /** What a reader must know to judge the figures: payload, connections, durability. */
   readonly conditions: readonly string[];
-  /** Work that every round repeats but that has no end of its own (a start, a fixed amount of work) needs fewer rounds. */
+  /**
+   * Work that every round repeats but that has no end of its own (a start, a fixed amount of work) needs
+   * fewer rounds.
+   */
   readonly maxRounds?: number;
   close(): Promise<void>;
 }
@@ -66,7 +72,10 @@ export interface Benchmark {
   /** Name on the command line and in the table. */
   readonly id: string;
   readonly title: string;
-  /** Runs when the other benchmarks' servers have ended: what they have left to do, e.g. vacuum, would take its processors. Comes last. */
+  /**
+   * Runs when the other benchmarks' servers have ended: what they have left to do, e.g. vacuum, would take
+   * its processors. Comes last.
+   */
   readonly standsAlone?: true;
   /** @param servers closed where a benchmark stands alone */
   prepare(servers: PrivateServers): Promise<Contest>;
@@ -81,8 +90,10 @@ export interface ComparisonResult extends Comparison {
   readonly met: boolean;
 }
 
-/** Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts on the machine falls on all.
- *  A warm-up round comes first, unless one round is all. */
+/**
+ * Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts
+ * on the machine falls on all. A warm-up round comes first, unless one round is all.
+ */
 export async function runContest(
   contest: Contest,
   { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
@@ -137,7 +148,10 @@ function medianOf(rounds: readonly ProcessorTime[]): ProcessorTime | null {
   };
 }
 
-/** The ratio of each round's two figures, which stood next to each other in time; the goal is judged by their median. */
+/**
+ * The ratio of each round's two figures, which stood next to each other in time; the goal is judged by their
+ * median.
+ */
 export function judge(
   comparison: Comparison,
   figures: ReadonlyMap<string, readonly number[]>,

@@ -18,7 +18,8 @@ describe('a load at a fixed rate', () => {
     try {
       const latenciesMs = await load.runAtRate(0.4, 100, () => ({ method: 'GET', path: '/', expect: 200 }));
       expect(latenciesMs).toHaveLength(40);
-      // One connection: what falls due every 10 ms of the stall's first half waits for at least the other half.
+      // One connection: what falls due every 10 ms of the stall's first half waits for at least the other
+      // half.
       expect(latenciesMs.filter((ms) => ms >= STALL_MS / 2).length).toBeGreaterThanOrEqual(10);
     } finally {
       await load.close();

@@ -19,7 +19,10 @@ export interface LoadResult {
   readonly latenciesMs: readonly number[];
 }
 
-/** Has each of `workers` repeat `work` for about `seconds`. @param work gets the number of the worker, and of its repetition from 0 */
+/**
+ * Has each of `workers` repeat `work` for about `seconds`.
+ * @param work gets the number of the worker, and of its repetition from 0
+ */
 export async function repeat(
   seconds: number,
   workers: number,
@@ -49,8 +52,11 @@ export class HttpLoad {
     this.#pool = new Pool(url, { connections, pipelining: 1 });
   }
 
-  /** Sends requests for `seconds`. `next` is called with the number of the connection and of the request on it.
-   *  @throws {Error} at the first response that is not the expected one */
+  /**
+   * Sends requests for `seconds`. `next` is called with the number of the connection and of the request on
+   * it.
+   * @throws {Error} at the first response that is not the expected one
+   */
   run(seconds: number, next: (connection: number, count: number) => LoadRequest): Promise<LoadResult> {
     return repeat(seconds, this.#connections, (connection, count) => this.send(next(connection, count)));
   }
@@ -60,16 +66,20 @@ export class HttpLoad {
     return async (seconds) => (await this.run(seconds, () => request)).perSecond;
   }
 
-  /** Starts `perSecond` requests a second whether or not those before have been answered, as callers do that know nothing of each other. Gives
-   *  the latency of each in ms from the instant at which it was due, to the millisecond: whatever held it up counts, this program too.
-   *  @throws {Error} at the first response that is not the expected one */
+  /**
+   * Starts `perSecond` requests a second whether or not those before have been answered, as callers do that
+   * know nothing of each other. Gives the latency of each in ms from the instant at which it was due, to the
+   * millisecond: whatever held it up counts, this program too.
+   * @throws {Error} at the first response that is not the expected one
+   */
   async runAtRate(
     seconds: number,
     perSecond: number,
     next: (request: number) => LoadRequest,
   ): Promise<number[]> {
     const latenciesMs: number[] = [];
-    // Only what is in flight: a promise kept for each request would make this program collect garbage while it measures.
+    // Only what is in flight: a promise kept for each request would make this program collect garbage while
+    // it measures.
     const inFlight = new Set<Promise<void>>();
     const startedAtMs = performance.now();
     const sendDue = async (request: number, dueAtMs: number): Promise<void> => {
@@ -116,7 +126,10 @@ export class HttpLoad {
 /** Work on one database connection; called over and over. */
 export type SqlWork = (client: pg.PoolClient, worker: number, count: number) => Promise<unknown>;
 
-/** The bare limit under a service: `pg` and nothing else, as many in flight and as many connections as the service has. */
+/**
+ * The bare limit under a service: `pg` and nothing else, as many in flight and as many connections as the
+ * service has.
+ */
 export class SqlLoad {
   readonly #pool: pg.Pool;
   readonly #workers: number;

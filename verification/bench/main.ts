@@ -1,4 +1,7 @@
-/** `npm run bench`: measures the platform side by side with peers and bare limits, and writes docs/performance.md. */
+/**
+ * `npm run bench`: measures the platform side by side with peers and bare limits, and writes
+ * docs/performance.md.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BrokerManagement } from '#platform/broker-management.ts';
@@ -25,12 +28,30 @@ import { type BenchmarkResult, describeRun, goalText, ratioText, writeReport } f
 
 /** Every benchmark, in the order of the table. */
 const BENCHMARKS: readonly Benchmark[] = [
-  ...[settingsRead, settingsWrite, settingsList, settingsBulkRead],
-  ...[settingsWatchLatency, settingsWatchers, settingsClientRead],
-  ...[tokenTrust, tokenRefresh, tokenPassword, tokenPasswordPing],
-  ...[tokenVerify, revocationCheck, revocationMemory, revocationEffect],
-  ...[schedulerFire, outboxRelay, schedulePost, generation, latency, commitToConsumer],
-  ...[coldStart, coldStartMemory, firstRun],
+  settingsRead,
+  settingsWrite,
+  settingsList,
+  settingsBulkRead,
+  settingsWatchLatency,
+  settingsWatchers,
+  settingsClientRead,
+  tokenTrust,
+  tokenRefresh,
+  tokenPassword,
+  tokenPasswordPing,
+  tokenVerify,
+  revocationCheck,
+  revocationMemory,
+  revocationEffect,
+  schedulerFire,
+  outboxRelay,
+  schedulePost,
+  generation,
+  latency,
+  commitToConsumer,
+  coldStart,
+  coldStartMemory,
+  firstRun,
 ];
 const IDS = BENCHMARKS.map(({ id }) => id);
 

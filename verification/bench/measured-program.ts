@@ -28,8 +28,10 @@ export function startMeasuredProgram(
   return servers.startPeer(join('dist/verification/bench/programs', `${name}.js`), variables);
 }
 
-/** Starts the task service whose parts are measured one by one, on the platform's migrated database. The auth service has to run: it is
- *  asked for revocations all the time, as in production. */
+/**
+ * Starts the task service whose parts are measured one by one, on the platform's migrated database. The auth
+ * service has to run: it is asked for revocations all the time, as in production.
+ */
 export function startTaskParts(
   servers: PrivateServers,
   { settings }: TestPlatform,

@@ -14,7 +14,10 @@ type ProcessTime = Pick<ProcessStat, 'pid' | 'parent' | 'name' | 'cpuSeconds' | 
 
 const NOTHING: ProcessorTime = { program: 0, postgresql: 0, rabbitmq: 0, load: 0 };
 
-/** What this process and all below it have used so far. Null where the system does not tell (it is read from /proc). */
+/**
+ * What this process and all below it have used so far. Null where the system does not tell (it is read from
+ * /proc).
+ */
 export function processorTime(): ProcessorTime | null {
   if (process.platform !== 'linux') return null;
   const processes = listPids()
@@ -34,7 +37,10 @@ export function processorsBusy(before: ProcessorTime, after: ProcessorTime, seco
   };
 }
 
-/** Adds up the root and its descendants, and what ended below the latter; programs that the root itself has ended are over. */
+/**
+ * Adds up the root and its descendants, and what ended below the latter; programs that the root itself has
+ * ended are over.
+ */
 export function sumByRole(processes: readonly ProcessTime[], root: number): ProcessorTime {
   const total = { ...NOTHING };
   const add = (of: ProcessTime): void => {

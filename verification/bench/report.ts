@@ -29,7 +29,10 @@ const RAW = join(CHARTS, 'results.json');
 const RESULTS_BEGIN = '<!-- benchmark results: written by npm run bench -->';
 const RESULTS_END = '<!-- end of benchmark results -->';
 
-/** The results as Markdown: where they were measured, and one row for each comparison with what both sides did. */
+/**
+ * The results as Markdown: where they were measured, and one row for each comparison with what both sides
+ * did.
+ */
 export function markdownResults({ machine, versions, ...run }: RunResults): string {
   const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const rows = run.benchmarks.flatMap(({ id, result }) =>

@@ -29,7 +29,10 @@ const WITH_TOKEN: Bound = { floor: 1, perByte: 5 };
 /** 1,000 entities are read from the database. */
 const OF_LARGEST_PAGE: Bound = { floor: 10, perByte: 0 };
 
-/** Processor time that the request may cost. @param parseMs what one parse of the largest body takes on this machine */
+/**
+ * Processor time that the request may cost.
+ * @param parseMs what one parse of the largest body takes on this machine
+ */
 export function allowedMs({ request, bytes }: Pick<Cost, 'request' | 'bytes'>, parseMs: number): number {
   const { floor, perByte } = boundOf(request);
   return parseMs * (floor + (perByte * bytes) / LARGEST_BODY_BYTES);

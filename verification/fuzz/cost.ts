@@ -107,7 +107,10 @@ async function idleShare({ pid }: Program): Promise<number> {
   return (cpuMsOf(pid) - beforeMs) / (performance.now() - startedMs);
 }
 
-/** Processor time in ms, of this process, for `JSON.parse` of the largest body as a list of empty objects: the unit of the bounds. */
+/**
+ * Processor time in ms, of this process, for `JSON.parse` of the largest body as a list of empty objects: the
+ * unit of the bounds.
+ */
 function measureParse(): number {
   const text = `[${'{},'.repeat(LARGEST_BODY_BYTES / 3)}{}]`;
   const batchesMs = Array.from({ length: BATCHES }, () => {

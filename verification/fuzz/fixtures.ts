@@ -52,7 +52,10 @@ export function operationsOf(service: ServiceName, document: OpenApiDocument): O
       const { operationId: id, parameters = [], requestBody, security = document.security ?? [] } = operation;
       const content = Object.entries(requestBody?.content ?? {});
       return {
-        ...{ service, id, path, parameters },
+        service,
+        id,
+        path,
+        parameters,
         method: method.toUpperCase(),
         bodies: content.length === 0 ? null : new Map(content.map(([type, { schema }]) => [type, schema])),
         needsToken: security.some((requirement) => 'accessToken' in requirement),
@@ -62,7 +65,10 @@ export function operationsOf(service: ServiceName, document: OpenApiDocument): O
   );
 }
 
-/** Follows a `$ref` within the document; any other schema is returned as it is. @throws {Error} when the target is missing */
+/**
+ * Follows a `$ref` within the document; any other schema is returned as it is.
+ * @throws {Error} when the target is missing
+ */
 export function resolveSchema(document: OpenApiDocument, schema: Schema): Schema {
   if (schema.$ref === undefined) return schema;
   const name = schema.$ref.replace('#/components/schemas/', '');
@@ -71,7 +77,10 @@ export function resolveSchema(document: OpenApiDocument, schema: Schema): Schema
   return resolveSchema(document, found);
 }
 
-/** Claims of the callers that the fuzzer plays; they replace those of an internal partner. Source: the development identities. */
+/**
+ * Claims of the callers that the fuzzer plays; they replace those of an internal partner. Source: the
+ * development identities.
+ */
 export const PERSONAS = {
   internal: {},
   customer: person(1001, 'Carl Customer', { personas: 2, facilities: [501, 502] }),
@@ -131,7 +140,10 @@ const SESSIONS = 10;
 /** Schedules that requests may name. */
 const CHANGED_SCHEDULES = 4;
 
-/** Reads the services' documents and creates data for requests: settings with a history, schedules with instances, sessions. */
+/**
+ * Reads the services' documents and creates data for requests: settings with a history, schedules with
+ * instances, sessions.
+ */
 export async function prepare(platform: TestPlatform, services: readonly ServiceName[]): Promise<Fixtures> {
   const documents = await readDocuments(platform);
   const { settings } = platform;

@@ -18,7 +18,9 @@ export type RequestKind = (typeof REQUEST_KINDS)[number];
 /** Bytes that are no HTTP request, or an incomplete one. */
 export interface RawRequest {
   readonly bytes: Buffer;
-  /** The request is incomplete: the connection is closed for writing, because otherwise both sides would wait. */
+  /**
+   * The request is incomplete: the connection is closed for writing, because otherwise both sides would wait.
+   */
   readonly isUnfinished: boolean;
 }
 
@@ -64,7 +66,8 @@ export interface HttpResponse {
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Reads the first final response that a server sent; null while it is incomplete. A body without a length ends with the connection.
+ * Reads the first final response that a server sent; null while it is incomplete. A body without a length
+ * ends with the connection.
  * @param isHead the request was HEAD: the response has no body whatever its headers say
  * @throws {Error} when this is not an HTTP response
  */
@@ -153,11 +156,17 @@ export interface SendOptions {
   readonly timeoutMs: number;
   /** On a connection of its own. */
   readonly isSingle: boolean;
-  /** Close the connection for writing after the request. Node's server then drops a request that it has not responded to. */
+  /**
+   * Close the connection for writing after the request. Node's server then drops a request that it has not
+   * responded to.
+   */
   readonly closesWriting: boolean;
 }
 
-/** Sends bytes unchanged, which no client library does with broken HTTP. Keeps connections as long as the server does. */
+/**
+ * Sends bytes unchanged, which no client library does with broken HTTP. Keeps connections as long as the
+ * server does.
+ */
 export class Connections {
   readonly #port: number;
   readonly #idle: Socket[] = [];

@@ -4,7 +4,10 @@ import { SecretScanner } from '#platform/secret-scan.ts';
 import { CANARY, DEVELOPMENT_SECRETS } from './generate/values.ts';
 import type { FuzzRequest, HttpResponse, Outcome } from './http.ts';
 
-/** Requests larger than this may lose their response: a server that refuses them closes before it has read everything. */
+/**
+ * Requests larger than this may lose their response: a server that refuses them closes before it has read
+ * everything.
+ */
 const MAY_BE_CUT_BYTES = 15_000;
 const TOKEN = /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/;
 

@@ -14,8 +14,10 @@ export interface PlatformOptions {
   readonly variables: Variables;
 }
 
-/** Tests the built platform in production mode, without the identity provider, on servers of its own. The process ends with 1 unless
- *  `work` says true. */
+/**
+ * Tests the built platform in production mode, without the identity provider, on servers of its own. The
+ * process ends with 1 unless `work` says true.
+ */
 export async function testPlatform(
   { build, variables }: PlatformOptions,
   work: (platform: TestPlatform, servers: ServerAddresses) => Promise<boolean>,

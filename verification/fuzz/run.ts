@@ -21,10 +21,14 @@ export interface FuzzArguments {
   readonly requests: number;
   readonly seed: number;
   readonly services: readonly ServiceName[];
-  /** Sends only these requests of the run, in order, and shows requests and responses; null: the whole run. */
+  /**
+   * Sends only these requests of the run, in order, and shows requests and responses; null: the whole run.
+   */
   readonly only: readonly number[] | null;
-  /** Sends with each of them so many requests of the run before and after it, at the concurrency of the run: some findings depend on what
-   *  else is in flight. */
+  /**
+   * Sends with each of them so many requests of the run before and after it, at the concurrency of the run:
+   * some findings depend on what else is in flight.
+   */
   readonly neighbours: number;
   readonly concurrency: number;
   readonly build: boolean;

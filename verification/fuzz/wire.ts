@@ -27,7 +27,10 @@ interface WireCost {
   readonly perByte: number;
 }
 
-/** TCP and IP have 40 bytes of headers for each segment; a connection has three of its own before the first byte, and two at the end. */
+/**
+ * TCP and IP have 40 bytes of headers for each segment; a connection has three of its own before the first
+ * byte, and two at the end.
+ */
 const SEGMENT_BYTES = 40;
 const CONNECTION_SEGMENTS = 5;
 /** Bytes that one write hands on; a segment on the loopback interface has up to 64 KiB. */
@@ -50,7 +53,10 @@ const chunkedTo = (method: string, path: string, type = 'application/json'): str
 const ONE_BYTE = '1\r\n \r\n';
 const PARTS = 10_000;
 
-/** What bytes may cost at most: a short request on a connection of its own, with room for what else the machine does. */
+/**
+ * What bytes may cost at most: a short request on a connection of its own, with room for what else the
+ * machine does.
+ */
 const UNIT = 'a short request';
 const MAX_UNITS = 2;
 const REPETITIONS = 3;

@@ -30,7 +30,10 @@ interface ComposeService {
 const HEALTHY_TIMEOUT_MS = 120_000;
 const SHUTDOWN_SECONDS = 45;
 
-/** The containers of a compose file, started by an engine without compose: what is built is there already, under the tag of this run. */
+/**
+ * The containers of a compose file, started by an engine without compose: what is built is there already,
+ * under the tag of this run.
+ */
 export class Compose {
   readonly #engine: Engine;
   readonly #file: string;
@@ -63,7 +66,10 @@ export class Compose {
     );
   }
 
-  /** Starts everything in the order in which it waits for one another. @param absent services that something else stands in for, by address, or nothing does */
+  /**
+   * Starts everything in the order in which it waits for one another.
+   * @param absent services that something else stands in for, by address, or nothing does
+   */
   async up(
     tag: string,
     absent: ReadonlyMap<string, string | null>,

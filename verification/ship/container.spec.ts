@@ -14,9 +14,18 @@ describe('runFlags', () => {
 
   it('confines a container as its pod says', () => {
     const flags = runFlags({
-      ...{ name: 'x', image: 'y', command: null, environment: {}, network: { container: 'z' } },
-      ...{ isReadOnly: true, droppedCapabilities: ['ALL'], mayGainPrivileges: false },
-      ...{ user: '1000:1000', memoryBytes: 512, cpus: '2', tmpfs: ['/state:mode=1777'] },
+      name: 'x',
+      image: 'y',
+      command: null,
+      environment: {},
+      network: { container: 'z' },
+      isReadOnly: true,
+      droppedCapabilities: ['ALL'],
+      mayGainPrivileges: false,
+      user: '1000:1000',
+      memoryBytes: 512,
+      cpus: '2',
+      tmpfs: ['/state:mode=1777'],
     });
     expect(flags.join(' ')).toBe(
       '--read-only --cap-drop ALL --security-opt no-new-privileges --user 1000:1000 --memory 512b --cpus 2 --tmpfs /state:mode=1777',

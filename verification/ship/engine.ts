@@ -160,8 +160,8 @@ export class Engine {
       await this.start(anchor);
       await this.call(['exec', this.container('anchor'), 'node', '--version']);
       this.#interface = await this.#findInterface();
-      // A bridge takes the lowest address of its ports, and changes it when containers come and go: what others remember of it is wrong then,
-      // and packets are lost for seconds. An address that was set stays.
+      // A bridge takes the lowest address of its ports, and changes it when containers come and go: what
+      // others remember of it is wrong then, and packets are lost for seconds. An address that was set stays.
       await run('ip', ['link', 'set', 'dev', this.#interface, 'address', '02:00:0a:59:00:01']);
     } catch (cause) {
       throw new FriendlyError(`Containers cannot run here.\n${(cause as Error).message}`, { cause });
@@ -261,7 +261,10 @@ export class Engine {
     const network =
       'ip' in spec.network
         ? [
-            ...['--network', this.#network, '--ip', spec.network.ip],
+            '--network',
+            this.#network,
+            '--ip',
+            spec.network.ip,
             ...Object.entries(hosts).flatMap(([host, ip]) => ['--add-host', `${host}:${ip}`]),
           ]
         : ['--network', `container:${this.container(spec.network.container)}`];

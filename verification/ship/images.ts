@@ -37,7 +37,8 @@ export function imageOf(name: string, tag: string): string {
 }
 
 /**
- * The base image of a Dockerfile: the one that was asked for, the one that it names, or, where no registry answers, one made here.
+ * The base image of a Dockerfile: the one that was asked for, the one that it names, or, where no registry
+ * answers, one made here.
  * @throws {FriendlyError} when the one that was asked for is nowhere, or none can be made
  */
 export async function findBaseImage(
@@ -119,15 +120,28 @@ export async function buildImage(engine: Engine, name: string, options: BuildOpt
   const dockerfile = join(workspace, 'docker/Dockerfile');
   const target = ['--target', name === 'neighbours' ? 'neighbours' : 'service'];
   const args = [
-    ...['build', '--network', 'host', '--file', dockerfile, ...target],
-    ...['--build-arg', `NODE_IMAGE=${base}`, '--build-arg', what, '--tag', imageOf(name, tag)],
+    'build',
+    '--network',
+    'host',
+    '--file',
+    dockerfile,
+    ...target,
+    '--build-arg',
+    `NODE_IMAGE=${base}`,
+    '--build-arg',
+    what,
+    '--tag',
+    imageOf(name, tag),
     ...(await registryFlags(engine, options.folder)),
     workspace,
   ];
   await engine.call(args, { timeoutMs: BUILD_TIMEOUT_MS });
 }
 
-/** A registry of the user's own and its authority, for the time of the build only: podman mounts them, and no layer keeps them. */
+/**
+ * A registry of the user's own and its authority, for the time of the build only: podman mounts them, and no
+ * layer keeps them.
+ */
 async function registryFlags(engine: Engine, folder: string): Promise<string[]> {
   if (engine.name !== 'podman') return [];
   const flags = ['--format', 'docker', '--isolation', process.getuid?.() === 0 ? 'chroot' : 'rootless'];
@@ -168,7 +182,10 @@ const present = [...new Set([...bundled, ...beside])].sort();
 if (listed.join() !== present.join()) throw new Error('listed: ' + listed + '; present: ' + present);
 console.log(listed.length);`;
 
-/** The number of packages in an image. @throws {FriendlyError} when its bill of materials does not list exactly those */
+/**
+ * The number of packages in an image.
+ * @throws {FriendlyError} when its bill of materials does not list exactly those
+ */
 export async function countPackages(engine: Engine, name: string): Promise<number> {
   const image = imageOf(name, PRESENT);
   const format = '{{index .Config.Labels "property-platform.sbom"}}';

@@ -27,8 +27,10 @@ export interface Release {
 const READY_TIMEOUT_MS = 120_000;
 const REPLICAS = 2;
 
-/** What a namespace of Kubernetes does with these manifests, as far as one machine can: Jobs, Deployments that are replaced pod by pod, probes,
- *  Services. It enforces no network policies and schedules nothing. */
+/**
+ * What a namespace of Kubernetes does with these manifests, as far as one machine can: Jobs, Deployments that
+ * are replaced pod by pod, probes, Services. It enforces no network policies and schedules nothing.
+ */
 export class Namespace {
   readonly #engine: Engine;
   readonly #secrets: ReadonlyMap<string, string>;
@@ -44,7 +46,10 @@ export class Namespace {
     this.#secrets = secrets;
   }
 
-  /** Runs the pods of the Jobs of one component to their end, one after the other. Gives what they printed, by Job. */
+  /**
+   * Runs the pods of the Jobs of one component to their end, one after the other. Gives what they printed, by
+   * Job.
+   */
   async runJobs({ tag, database }: Release, component: string): Promise<Map<string, string>> {
     const printed = new Map<string, string>();
     const jobs = workloads(database).filter(
@@ -84,7 +89,10 @@ export class Namespace {
     }
   }
 
-  /** Opens the Services: a new connection goes to one of the pods that are ready, in turn. @param address of each Service */
+  /**
+   * Opens the Services: a new connection goes to one of the pods that are ready, in turn.
+   * @param address of each Service
+   */
   async openServices({ services }: Release, address: (name: string) => Promise<string>): Promise<void> {
     for (const object of services.filter(({ kind }) => kind === 'Service')) {
       const { name } = object.metadata;

@@ -6,7 +6,9 @@ import type { Variables } from '#platform/state-folder.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
 import type { ContainerSpec, Engine } from './engine.ts';
 
-/** A pod of one container with the probes that its manifest asks for, asked from outside as the kubelet does. */
+/**
+ * A pod of one container with the probes that its manifest asks for, asked from outside as the kubelet does.
+ */
 export class Pod {
   readonly name: string;
   readonly ip: string;
@@ -56,7 +58,10 @@ export class Pod {
     await this.#complain();
   }
 
-  /** Withdraws its endpoint, waits as its manifest says, and ends it. @throws {FriendlyError} when it does not end in order, or was not well before */
+  /**
+   * Withdraws its endpoint, waits as its manifest says, and ends it.
+   * @throws {FriendlyError} when it does not end in order, or was not well before
+   */
   async stop(): Promise<void> {
     this.isReady = false;
     this.#stopped.abort();
@@ -102,7 +107,9 @@ export class Pod {
     throw new Error('its startup probe failed');
   }
 
-  /** Tells what a probe says until the pod is stopped: good at once, bad after as many failures as it allows. */
+  /**
+   * Tells what a probe says until the pod is stopped: good at once, bad after as many failures as it allows.
+   */
   async #repeat(probe: IProbe, tell: (isGood: boolean) => void): Promise<void> {
     const { periodSeconds = 10, failureThreshold = 3 } = probe;
     let failures = 0;

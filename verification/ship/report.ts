@@ -28,6 +28,8 @@ export interface Use {
 }
 
 const RESULTS = join(WORKSPACE, 'test-results');
+/** The steps are listed as the tests of this file. */
+const STEPS_FILE = join(WORKSPACE, 'verification/ship/steps.ts');
 
 /** Writes what happened as JSON, and for the count of `npm test` in the shape of Jest's reports. */
 export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Measured[]): void {
@@ -36,7 +38,23 @@ export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Me
   const counts = { success: failed === 0, numPassedTests: outcomes.length - failed, numFailedTests: failed };
   const save = (file: string, value: unknown): void =>
     writeFileSync(join(RESULTS, file), `${JSON.stringify(value, null, 2)}\n`);
-  save('ship.ship.json', { ...counts, numPendingTests: 0, numRuntimeErrorTestSuites: 0 });
+  const assertionResults = outcomes.map(({ name, problem }) => ({
+    fullName: name,
+    status: problem === null ? 'passed' : 'failed',
+    failureMessages: problem === null ? [] : [problem],
+  }));
+  const ofAllSteps = {
+    name: STEPS_FILE,
+    message: '',
+    status: failed === 0 ? 'passed' : 'failed',
+    assertionResults,
+  };
+  save('ship.ship.json', {
+    ...counts,
+    numPendingTests: 0,
+    numRuntimeErrorTestSuites: 0,
+    testResults: [ofAllSteps],
+  });
   save('ship/report.json', { outcomes, measured });
 }
 

@@ -12,7 +12,10 @@ const [OLD_ID, NEW_ID] = ['access-1', 'access-2'];
 /** A key signs two minutes after its publication at the earliest. */
 const PUBLISHED_TIMEOUT_MS = 150_000;
 
-/** Replaces both kinds of keys that sign access tokens, as docs/operations.md says. @throws {FriendlyError} for a token that is judged otherwise */
+/**
+ * Replaces both kinds of keys that sign access tokens, as docs/operations.md says.
+ * @throws {FriendlyError} for a token that is judged otherwise
+ */
 export async function rotateKeys(
   overlay: Overlay,
   release: Release,

@@ -31,7 +31,10 @@ interface Urls {
 const POSTGRESQL_PORT = 5432;
 const RABBITMQ_PORT = 5672;
 
-/** The PostgreSQL and the RabbitMQ of this workspace, at their usual ports of an address that containers reach. */
+/**
+ * The PostgreSQL and the RabbitMQ of this workspace, at their usual ports of an address that containers
+ * reach.
+ */
 export class Servers {
   readonly #place: TemporaryPlace;
   readonly #host: string;
@@ -138,7 +141,8 @@ interface ExternalSecretSpec {
 }
 
 /**
- * The secrets that External Secrets would make of a store, by `<secret>/<key>`: what the manifests take from one place is one value.
+ * The secrets that External Secrets would make of a store, by `<secret>/<key>`: what the manifests take from
+ * one place is one value.
  * @param prepared the objects of the `prepare` step
  */
 export function secretsOf(prepared: readonly KubernetesObject[], stage: Stage): Map<string, string> {

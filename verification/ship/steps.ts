@@ -16,7 +16,9 @@ import type { Servers } from './servers.ts';
 export interface ShipArguments {
   /** The first of these that works is used. */
   readonly engines: readonly EngineName[];
-  /** The base image of every image; null: the Dockerfile's, or one made here where no registry is reachable. */
+  /**
+   * The base image of every image; null: the Dockerfile's, or one made here where no registry is reachable.
+   */
   readonly base: string | null;
   /** Leaves out what takes longest. */
   readonly isShort: boolean;
@@ -136,7 +138,10 @@ export function logSteps({ engine }: ShipContext): Step[] {
   ];
 }
 
-/** Services of the compose file whose images are nowhere to be had, and the address of what stands in for them; null: nothing does. */
+/**
+ * Services of the compose file whose images are nowhere to be had, and the address of what stands in for
+ * them; null: nothing does.
+ */
 async function findAbsent({ engine, compose, report }: ShipContext): Promise<Map<string, string | null>> {
   const absent = new Map<string, string | null>();
   for (const [name, image] of compose.foreignImages) {

@@ -26,7 +26,9 @@ const KINDS: readonly [kind: string, operations: RegExp][] = [
   ['schedules', /^(POST|PATCH) (schedule|complete|pause|resume)/],
 ];
 
-/** Counts what became of every attempt of every caller, and keeps those that are failures whatever the fault. */
+/**
+ * Counts what became of every attempt of every caller, and keeps those that are failures whatever the fault.
+ */
 export class Traffic {
   /** What is being done to the platform; an attempt counts for the moment that it began. */
   phase = 'no fault';

@@ -1,6 +1,9 @@
 import type { ScheduleSaid } from '#verification/oracle/schedules.ts';
 
-/** A write as its caller knows it: when it was asked for, and when it was acknowledged, if it was. In ms of one clock. */
+/**
+ * A write as its caller knows it: when it was asked for, and when it was acknowledged, if it was. In ms of
+ * one clock.
+ */
 export interface Operation {
   /** What the write is known by afterwards; unique. */
   readonly id: string;
@@ -15,7 +18,9 @@ export interface Operation {
 export interface Session {
   readonly firstJti: string;
   readonly rotations: { readonly presented: string; readonly received: string }[];
-  /** Why the holder lost it: `revoked` by the workload itself, `too-late` when it could not ask again in time. */
+  /**
+   * Why the holder lost it: `revoked` by the workload itself, `too-late` when it could not ask again in time.
+   */
   end: 'alive' | 'revoked' | 'too-late' | 'rejected';
 }
 

@@ -12,7 +12,10 @@ export interface PublishedMessage {
 const NAMESPACE = 'Platform.Contracts';
 /** What changes of a schedule and of its instances are told by. */
 export const CHANGE_EVENTS = [
-  ...['ScheduleUpdatedEvent', 'SchedulePausedEvent', 'ScheduleResumedEvent', 'ScheduleRemovedEvent'],
+  'ScheduleUpdatedEvent',
+  'SchedulePausedEvent',
+  'ScheduleResumedEvent',
+  'ScheduleRemovedEvent',
   'TaskInstanceCancelledEvent',
 ];
 const EVENTS: readonly [BusName, readonly string[]][] = [
@@ -20,7 +23,10 @@ const EVENTS: readonly [BusName, readonly string[]][] = [
   ['scheduling', ['ITaskInstanceGenerationRequested', 'IScheduleCreatedEvent', 'ScheduledMessageEvent']],
 ];
 
-/** Has a durable quorum queue on each bus take a copy of every event, in the order in which they were published. */
+/**
+ * Has a durable quorum queue on each bus take a copy of every event, in the order in which they were
+ * published.
+ */
 export async function copyPublishedMessages(platform: PlatformUnderLoad): Promise<void> {
   for (const [bus, names] of EVENTS) {
     await withChannel(platform, bus, async (channel) => {

@@ -1,7 +1,7 @@
 import { occurrencesOf } from '#verification/oracle/occurrences.ts';
 import type { Zones } from '#verification/oracle/zones.ts';
 import type { FiresEnded, Journal, PlantedTrigger } from './journal.ts';
-import type { PlatformUnderLoad } from './platform.ts';
+import { type PlatformUnderLoad, queryPersistently } from './platform.ts';
 
 export const FIRST_PLANTED_FACILITY = 100_000;
 
@@ -27,13 +27,15 @@ const KINDS: readonly TriggerKind[] = [
   { schedule: '0 6 1 * *', timeZone: 'America/New_York', due: 2, days: 65 },
 ];
 
-/** The columns of a trigger as the service's own scheduling would have filled them. */
+/** The columns of a trigger as the service's own scheduling would have filled them. May run twice. */
 const PLANT = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
   SELECT facility_id, 'facility-' || facility_id, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule', schedule, time_zone,
     to_timestamp(first_due_ms / 1000)
   FROM unnest($1::bigint[], $2::text[], $3::text[], $4::float8[]) AS planted (facility_id, schedule, time_zone, first_due_ms)
-  RETURNING (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`;
+  ON CONFLICT (facility_id) DO NOTHING`;
+
+const NOW = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"`;
 
 /** Puts triggers with occurrences already due into the trigger store, because a run of minutes cannot wait
  *  for them. From then on they fire like any other. The first of them fires each minute. */
@@ -52,25 +54,21 @@ export async function plantTriggers(
     if (firstDueAtMs === undefined) throw new Error(`"${schedule}" in ${timeZone} was not due ${due} times`);
     return { facilityId: first + index, schedule, timeZone, firstDueAtMs };
   });
-  const [row] = await platform.query<{ nowMs: number }>('task', [
-    PLANT,
-    [
-      planted.map(({ facilityId }) => facilityId),
-      planted.map(({ schedule }) => schedule),
-      planted.map(({ timeZone }) => timeZone),
-      planted.map(({ firstDueAtMs }) => firstDueAtMs),
-    ],
-  ]);
+  const columns = [
+    planted.map(({ facilityId }) => facilityId),
+    planted.map(({ schedule }) => schedule),
+    planted.map(({ timeZone }) => timeZone),
+    planted.map(({ firstDueAtMs }) => firstDueAtMs),
+  ];
+  const [row] = await queryPersistently<{ nowMs: number }>(platform, 'task', [PLANT, columns], NOW);
   const stored = planted.map((trigger) => ({ ...trigger, plantedAtMs: row?.nowMs ?? NaN }));
   journal.planted.push(...stored);
   return stored;
 }
 
-const NOW = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"`;
-
 /** The database's clock, in ms since 1970. */
 export async function databaseNowMs(platform: PlatformUnderLoad): Promise<number> {
-  const [row] = await platform.query<{ nowMs: number }>('task', NOW);
+  const [row] = await queryPersistently<{ nowMs: number }>(platform, 'task', NOW);
   return row?.nowMs ?? NaN;
 }
 
@@ -80,7 +78,8 @@ export async function pauseTriggers(
   platform: PlatformUnderLoad,
   watchedUntilMs: number,
 ): Promise<FiresEnded> {
-  const [row] = await platform.query<{ nowMs: number }>(
+  const [row] = await queryPersistently<{ nowMs: number }>(
+    platform,
     'task',
     `UPDATE task.triggers SET state = 'PAUSED'`,
     NOW,

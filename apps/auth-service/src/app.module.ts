@@ -43,7 +43,10 @@ import { SessionsRepository } from './sessions/sessions.repository';
 import { TokenRejectionFilter } from './token/token-rejection.filter';
 import { TokenModule } from './token/token.module';
 
-/** What every feature may inject: the configuration, applications, signing keys, revocations and the audit trail. */
+/**
+ * What every feature may inject: the configuration, applications, signing keys, revocations and the audit
+ * trail.
+ */
 @Global()
 @Module({})
 class CoreModule {

@@ -27,7 +27,10 @@ describe('BoundedWork', () => {
     expect(await waiting).toBe('done');
   });
 
-  /** Adds `pieces`, written `share+number`, while one of `a` runs. Returns the order in which they run, and who is refused. */
+  /**
+   * Adds `pieces`, written `share+number`, while one of `a` runs. Returns the order in which they run, and
+   * who is refused.
+   */
   async function orderOf(queue: number, pieces: string[]): Promise<{ ran: string[]; refused: string[] }> {
     const bounded = new BoundedWork(1, queue);
     const first = manualWork();

@@ -38,7 +38,9 @@ export class BoundedWork {
     return { running: this.running, waiting: this.waitingInAll };
   }
 
-  /** @throws {TooMuchWorkError} when as many are waiting as may, or when it has to give way to another share */
+  /**
+   * @throws {TooMuchWorkError} when as many are waiting as may, or when it has to give way to another share
+   */
   async run<T>(share: string, work: () => Promise<T>): Promise<T> {
     await this.enter(share);
     try {

@@ -20,7 +20,9 @@ const headerName = z
 
 /** Environment variables of Windows authentication. */
 export const windowsSettings = {
-  /** off; negotiate: Kerberos tickets over SPNEGO; trusted-header: a reverse proxy has authenticated the user. */
+  /**
+   * off; negotiate: Kerberos tickets over SPNEGO; trusted-header: a reverse proxy has authenticated the user.
+   */
   WINDOWS_AUTHENTICATION: z.enum(['off', 'negotiate', 'trusted-header']).default('off'),
   /** The one realm whose users are known. */
   WINDOWS_REALM: z
@@ -32,7 +34,10 @@ export const windowsSettings = {
     .string()
     .regex(/^HTTP@[A-Za-z0-9.-]{1,255}$/, 'must be HTTP@host')
     .optional(),
-  /** negotiate: the keytab. Read by the Kerberos library itself; named here so that its absence is told at boot. */
+  /**
+   * negotiate: the keytab. Read by the Kerberos library itself; named here so that its absence is told at
+   * boot.
+   */
   KRB5_KTNAME: z.string().min(1).optional(),
   /** negotiate: tickets judged at once. */
   WINDOWS_TICKET_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(2),
@@ -44,7 +49,10 @@ export const windowsSettings = {
     .string()
     .regex(/^[\x21-\x7e]{32,1024}$/, 'must be 32 to 1,024 visible ASCII characters')
     .optional(),
-  /** The application of Windows sign-ins that send no X-Application-Key; without one they get no refresh token. */
+  /**
+   * The application of Windows sign-ins that send no X-Application-Key; without one they get no refresh
+   * token.
+   */
   WINDOWS_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
 };
 
@@ -78,7 +86,10 @@ const OPENID_VARIABLES = [
   'OPENID_REDIRECT_URI',
 ] as const;
 
-/** Everything this service reads from its environment. Keys and secrets have no defaults: boot fails without them. */
+/**
+ * Everything this service reads from its environment. Keys and secrets have no defaults: boot fails without
+ * them.
+ */
 export const authConfigSchema = z
   .object({
     ...serviceConfigShape,
@@ -124,7 +135,10 @@ export const authConfigSchema = z
     REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
     /** How many of them may be kept at a time for one caller. */
     REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
-    /** The same for all callers of one application together: who may name technicians without an account may name any number of them. */
+    /**
+     * The same for all callers of one application together: who may name technicians without an account may
+     * name any number of them.
+     */
     REVOCATIONS_PER_MINUTE_PER_APPLICATION: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
     /** How many of them may be kept at a time for all callers of one application together. */
     REVOCATIONS_PER_APPLICATION: z.coerce.number().int().min(1).max(2_000_000).default(100_000),
@@ -140,9 +154,15 @@ export const authConfigSchema = z
           .map((name) => userNameKey(name.trim()))
           .filter((name) => name !== ''),
       ),
-    /** The application of password logins that send no X-Application-Key; without one they get no refresh token. */
+    /**
+     * The application of password logins that send no X-Application-Key; without one they get no refresh
+     * token.
+     */
     USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
-    /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges, separated by commas. None unless given. */
+    /**
+     * Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges, separated by commas. None unless
+     * given.
+     */
     TRUSTED_PROXIES: z.string().transform(readTrustedProxies).optional(),
     /** Token requests a minute that one address (IPv6: one /64 network) may make; no limit unless given. */
     TOKEN_RATE_LIMIT_PER_ADDRESS: requestsPerMinute.optional(),
@@ -151,8 +171,10 @@ export const authConfigSchema = z
     /** How long the audit trail is kept. The database refuses less than 30 days. */
     AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),
     ...windowsSettings,
-    /** Single sign-on with an OpenID provider: the first four together, or none of them. The redirect URI is the public address
-     *  of POST /auth/token/openId, exactly as registered with the provider. */
+    /**
+     * Single sign-on with an OpenID provider: the first four together, or none of them. The redirect URI is
+     * the public address of POST /auth/token/openId, exactly as registered with the provider.
+     */
     OPENID_ISSUER: webUrl.optional(),
     OPENID_CLIENT_ID: z.string().min(1).max(500).optional(),
     OPENID_CLIENT_SECRET: z.string().min(16).max(1_024).optional(),
@@ -169,9 +191,14 @@ export const authConfigSchema = z
     OPENID_WAITING_SIGN_INS_PER_ADDRESS: z.coerce.number().int().min(1).max(10_000_000).default(2_000),
     /** Longest wait for one answer of the provider; a sign-in asks it up to three times. */
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
-    /** Allows http for issuer and redirect URI, with a cookie that works there. For development; refused in production. */
+    /**
+     * Allows http for issuer and redirect URI, with a cookie that works there. For development; refused in
+     * production.
+     */
     OPENID_HTTP_ALLOWED: flag().default(false),
-    /** Password hashes computed at once; unless given, one processor is left to everybody who does not log in. */
+    /**
+     * Password hashes computed at once; unless given, one processor is left to everybody who does not log in.
+     */
     PASSWORD_HASH_CONCURRENCY: z.coerce
       .number()
       .int()
@@ -254,7 +281,9 @@ export function refreshTokenKeys(config: RefreshKeyConfig): HmacKey[] {
   return withoutRepetition(current, config.REFRESH_TOKEN_PREVIOUS_HMAC_KEYS);
 }
 
-/** True when a secret of `some` is also one of `others`: then a token of one kind could pass for the other. */
+/**
+ * True when a secret of `some` is also one of `others`: then a token of one kind could pass for the other.
+ */
 export function sharesSecret(some: readonly HmacKey[], others: readonly HmacKey[]): boolean {
   return some.some(({ secret: one }) => others.some(({ secret: other }) => one.equals(other)));
 }

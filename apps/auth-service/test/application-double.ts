@@ -2,7 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { startHttpDouble } from '@platform/testing';
 import type { HttpDouble } from '@platform/testing';
 
-/** An application of another team, whose users sign in by single sign-on: it keeps verifier and state, and fetches the tokens. */
+/**
+ * An application of another team, whose users sign in by single sign-on: it keeps verifier and state, and
+ * fetches the tokens.
+ */
 export class ApplicationDouble {
   readonly verifier = randomBytes(32).toString('base64url');
   readonly state = `state of the application & ü ${randomBytes(8).toString('hex')}`;

@@ -178,7 +178,10 @@ export function headerOf(token: string): Record<string, unknown> {
   return part(token, 0);
 }
 
-/** A refresh token that names another subject: one of a release that gave refresh tokens to technicians without an account. */
+/**
+ * A refresh token that names another subject: one of a release that gave refresh tokens to technicians
+ * without an account.
+ */
 export function renamedRefreshToken(
   app: NestFastifyApplication,
   refreshToken: string,
@@ -186,8 +189,12 @@ export function renamedRefreshToken(
 ): string {
   const { jti, sid, client_id, iat, exp } = claimsOf(refreshToken) as Record<string, string>;
   return refreshTokenOf(app, {
-    ...{ jti: jti!, sessionId: sid!, clientId: client_id!, subject },
-    ...{ issuedAt: new Date(Number(iat) * 1_000), expiresAt: new Date(Number(exp) * 1_000) },
+    jti: jti!,
+    sessionId: sid!,
+    clientId: client_id!,
+    subject,
+    issuedAt: new Date(Number(iat) * 1_000),
+    expiresAt: new Date(Number(exp) * 1_000),
   });
 }
 

@@ -21,7 +21,10 @@ export function chromiumPath(): string | null {
   }
 }
 
-/** A headless Chromium with a profile of its own. What a failed walk last saw is kept in `test-results/browser`. */
+/**
+ * A headless Chromium with a profile of its own. What a failed walk last saw is kept in
+ * `test-results/browser`.
+ */
 export class TestBrowser {
   private constructor(
     private readonly context: BrowserContext,
@@ -34,8 +37,13 @@ export class TestBrowser {
       executablePath,
       args: [
         // As root there is no sandbox. Everything it visits is the test's own.
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-        ...['--disable-background-networking', '--disable-component-update'],
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-sync',
+        '--disable-background-networking',
+        '--disable-component-update',
       ],
     });
     return new TestBrowser(context, profile);

@@ -12,7 +12,10 @@ const DONE: Outcome = { status: 200, reason: 0 };
 const NOT_PROVEN: Outcome = { status: 401, reason: 1 };
 const NOT_PERMITTED: Outcome = { status: 401, reason: 8 };
 
-/** Flows with which it signs in prove it; refreshes and exchanges take a token that such a flow gave. It is allowed no other flow. */
+/**
+ * Flows with which it signs in prove it; refreshes and exchanges take a token that such a flow gave. It is
+ * allowed no other flow.
+ */
 describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,bearer,code'])(
   'an application that is allowed %s',
   (flows) => {
@@ -48,7 +51,9 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
     };
     const code = (sharedSecret?: string): Test =>
       service.post('/auth/token/code', {
-        ...{ applicationKey, code: 'nobodys', codeVerifier: 'v'.repeat(43) },
+        applicationKey,
+        code: 'nobodys',
+        codeVerifier: 'v'.repeat(43),
         ...(sharedSecret === undefined ? {} : { sharedSecret }),
       });
     const wrong = (): string => `${secret.slice(0, -1)}${secret.endsWith('A') ? 'B' : 'A'}`;

@@ -4,8 +4,10 @@ import { CustomersDouble } from './customers-double';
 import { OPENID_CLIENT } from './identity-provider-process';
 import { MisbehavingProvider } from './misbehaving-provider';
 
-/** The endpoints beside the token flows with their statuses, as the specification lists them. The token flows have their own table
- *  (reason-table.integration-spec.ts). Source: authentication spec, Endpoints. */
+/**
+ * The endpoints beside the token flows with their statuses, as the specification lists them. The token flows
+ * have their own table (reason-table.integration-spec.ts). Source: authentication spec, Endpoints.
+ */
 const SPECIFIED: Record<string, readonly number[]> = {
   'GET /auth/token/sso/initiate': [302],
   'GET /auth/roles/{identifier}/members': [200, 400, 401, 403],

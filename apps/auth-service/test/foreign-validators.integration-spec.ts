@@ -85,12 +85,10 @@ describe('foreign validators', () => {
       (await fetchAtIssuer(address)).json() as Promise<{ keys: unknown }>;
     const strategy = new Strategy(
       {
-        ...{
-          jwtFromRequest: ExtractJwt.fromAuthHeaderAsBearerToken(),
-          algorithms: ['ES256'],
-          issuer,
-          audience,
-        },
+        jwtFromRequest: ExtractJwt.fromAuthHeaderAsBearerToken(),
+        algorithms: ['ES256'],
+        issuer,
+        audience,
         secretOrKeyProvider: passportJwtSecret({ jwksUri, fetcher }),
       } as never,
       (payload, done) => (done as (error: null, user: unknown) => void)(null, payload),
@@ -110,16 +108,16 @@ describe('foreign validators', () => {
       const config = await discover(algorithm);
       for (const token of [es256.accessToken, hs256.accessToken])
         expect(await openid.tokenIntrospection(config, token)).toMatchObject({
-          ...{
-            active: true,
-            token_type: 'Bearer',
-            sub: 'personid:1001',
-            client_id: 'demo-backend',
-            iss: issuer,
-          },
+          active: true,
+          token_type: 'Bearer',
+          sub: 'personid:1001',
+          client_id: 'demo-backend',
+          iss: issuer,
         });
       expect(await openid.tokenIntrospection(config, es256.refreshToken)).toMatchObject({
-        ...{ active: true, sub: 'personid:1001', client_id: 'demo-backend' },
+        active: true,
+        sub: 'personid:1001',
+        client_id: 'demo-backend',
       });
     },
   );

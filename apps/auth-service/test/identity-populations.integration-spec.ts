@@ -49,7 +49,8 @@ const account = fc.record({
 /** Small crowds with links to each other and to nobody, whatever the stores' own constraints allow. */
 const population: fc.Arbitrary<Population> = fc
   .uniqueArray(account, {
-    ...{ minLength: 1, maxLength: 6 },
+    minLength: 1,
+    maxLength: 6,
     comparator: (one, other) =>
       one.store === other.store &&
       (one.id === other.id ||
@@ -117,7 +118,9 @@ function summary(resolution: Resolution): object | null {
   if (resolution.outcome !== 'resolved') return null;
   const { subject, personId, userId, userNameKeys, facilities } = resolution.identity;
   return {
-    ...{ subject, personId, userId },
+    subject,
+    personId,
+    userId,
     names: userNameKeys.toSorted(),
     facilities: facilities.map(({ value }) => value),
   };
@@ -164,7 +167,9 @@ function questions({ stores, identities }: Arrangement, all: Population, base: n
     ...technicians.map(({ userName, name }) => ({
       asked: `technician of the provider, ${userName}`,
       resolution: identities.resolveTrusted({
-        ...{ persona: 4, serviceProviderID: PROVIDER, name: `${name}.${String(base)}` },
+        persona: 4,
+        serviceProviderID: PROVIDER,
+        name: `${name}.${String(base)}`,
         userName: `${userName}.${String(base)}`,
       }),
       expected: whoever((each) => each.store === 'technician' && each.userName === userName),
@@ -220,7 +225,9 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
     const first = questions(arrangement, all, base);
     const second = await Promise.all(first.map((question) => again(arrangement, question)));
     const answers = [...first, ...second.flat()].map(async ({ asked, resolution, expected }) => ({
-      ...{ all, asked, expected },
+      all,
+      asked,
+      expected,
       found: summary(await resolution),
     }));
     return (await Promise.all(answers)).filter(
@@ -255,11 +262,15 @@ async function store(database: TestDatabase, populations: readonly Population[])
     const shifted = (number: number | null): number | null => number && base + number;
     return all.map((each) => ({
       store: each.store,
-      ...{ disabled: each.disabled, display_name: `${each.name}.${String(base)}` },
+      disabled: each.disabled,
+      display_name: `${each.name}.${String(base)}`,
       user_name: `${each.userName}.${String(base)}`,
       user_name_key: `${each.userName}.${String(base)}`,
-      ...{ person_id: shifted(each.personId), user_id: shifted(each.userId) },
-      ...{ technician_id: base + each.id, provider_id: PROVIDER, personas: 2 },
+      person_id: shifted(each.personId),
+      user_id: shifted(each.userId),
+      technician_id: base + each.id,
+      provider_id: PROVIDER,
+      personas: 2,
       facility_id: facilityOf(each, base),
     }));
   });

@@ -12,7 +12,10 @@ interface Tokens {
 
 const CARL = { persona: 2, userName: 'carl.customer' };
 
-/** What somebody does that ends a refresh token, and what undoes it; the token is of user 1001 and application `asked`. */
+/**
+ * What somebody does that ends a refresh token, and what undoes it; the token is of user 1001 and application
+ * `asked`.
+ */
 const ENDINGS: [string, { sql?: string; undo?: string; command?: string; back?: string }][] = [
   ['no refresh permitted', { command: 'update asked --no-refresh', back: 'update asked --refresh' }],
   ['no flow refresh', { command: 'update asked --flows trust-simple', back: 'update asked --flows all' }],

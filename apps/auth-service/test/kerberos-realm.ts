@@ -21,8 +21,10 @@ const NOBODY = 65_534;
 /** Nothing here needs root, so nothing here runs as root. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
-/** Prints a ticket; given the server's reply on standard input, checks it. The native library reads the process's real environment,
- *  so it needs a process. */
+/**
+ * Prints a ticket; given the server's reply on standard input, checks it. The native library reads the
+ * process's real environment, so it needs a process.
+ */
 const CLIENT = `
   const kerberos = require('kerberos');
   (async () => {
@@ -50,7 +52,10 @@ export function whyNoKerberos(): string | null {
   }
 }
 
-/** A private MIT Kerberos realm: configuration, database, port and files of its own, under one temporary folder. */
+/**
+ * A private MIT Kerberos realm: configuration, database, port and files of its own, under one temporary
+ * folder.
+ */
 export class KerberosRealm {
   readonly keytab: string;
   private readonly clients: ChildProcess[] = [];
@@ -82,7 +87,9 @@ export class KerberosRealm {
     await this.run('kadmin.local', ['-r', realm, 'addprinc', '-pw', `${name}-password`, name]);
   }
 
-  /** A fresh ticket of a user for the service, as a browser sends it. `client` can check the server's reply. */
+  /**
+   * A fresh ticket of a user for the service, as a browser sends it. `client` can check the server's reply.
+   */
   async ticket(
     user: string,
     options: { lifetime?: string; mechanism?: 'SPNEGO' | 'KRB5' } = {},
@@ -104,8 +111,11 @@ export class KerberosRealm {
     return { ticket, confirm };
   }
 
-  /** What a process needs in order to accept tickets. Each replica has its own replay cache, as on machines of their own.
-   *  @param clockSkewSeconds for how long a ticket is good beyond its time */
+  /**
+   * What a process needs in order to accept tickets. Each replica has its own replay cache, as on machines of
+   * their own.
+   * @param clockSkewSeconds for how long a ticket is good beyond its time
+   */
   async acceptorEnvironment(replica: string, clockSkewSeconds = 300): Promise<Record<string, string>> {
     const config = join(this.folder, `krb5-${replica}.conf`);
     await writeFile(config, krb5Conf(this.port, clockSkewSeconds));

@@ -66,7 +66,9 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
   const revoke = async (key: string, { accessToken }: Tokens): Promise<number> =>
     (await bearerOf(agentOf(second).put(`/auth/revocations/${key}`), accessToken)).status;
 
-  /** Resolves, once it has begun, to a promise that resolves after so many seconds of the database's clock. */
+  /**
+   * Resolves, once it has begun, to a promise that resolves after so many seconds of the database's clock.
+   */
   async function secondsUntil(seconds: number): Promise<{ passed: Promise<void> }> {
     const { rows } = await superuser.query<{ at: Date }>(`SELECT now() + $1 * interval '1 second' AS at`, [
       seconds,

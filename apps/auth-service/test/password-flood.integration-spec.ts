@@ -24,7 +24,9 @@ describe('a flood of wrong passwords', () => {
     return (await sent.set('x-forwarded-for', address)).status;
   }
 
-  /** Wrong passwords, sent at once. `isRefusing` comes true as soon as one is refused: then the queue is full. */
+  /**
+   * Wrong passwords, sent at once. `isRefusing` comes true as soon as one is refused: then the queue is full.
+   */
   function flood(round: number): { isRefusing: Promise<boolean>; statuses: Promise<number[]> } {
     const attempts = Array.from({ length: FLOOD }, (_, index) =>
       signIn(FLOODING[index % FLOODING.length]!, `nobody.${String(round)}.${String(index)}`, 'wrong'),

@@ -9,7 +9,10 @@ import type { AuthFixture } from './auth-fixture';
 const PUBLISHED_STAND_IN = 'dummy'.repeat(9).slice(0, 44);
 const CARL = { persona: 2, userName: 'carl.customer' };
 
-/** What a stranger may send as the secret: what the code once held, nothing, and what a store without secrets may hold. */
+/**
+ * What a stranger may send as the secret: what the code once held, nothing, and what a store without secrets
+ * may hold.
+ */
 const GUESSES = [
   PUBLISHED_STAND_IN,
   'dummy',

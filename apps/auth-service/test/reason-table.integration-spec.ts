@@ -29,7 +29,9 @@ const ENDPOINTS: Record<TokenFlow, readonly string[]> = {
   windows: ['/auth/token/user/winauth'],
 };
 
-/** The statuses that the specification lists for the endpoints. Source: authentication spec, Token endpoints. */
+/**
+ * The statuses that the specification lists for the endpoints. Source: authentication spec, Token endpoints.
+ */
 const SPECIFIED: Partial<Record<TokenFlow, readonly number[]>> = {
   refresh: [200, 400, 401, 422],
   password: [200, 400, 401, 422],
@@ -45,7 +47,10 @@ interface Cell {
   status: number;
 }
 
-/** Every cell of the table as it is in the code, and success in every flow; the key is the name of the cell's case. */
+/**
+ * Every cell of the table as it is in the code, and success in every flow; the key is the name of the cell's
+ * case.
+ */
 function cellsOfTheTable(): Map<string, Cell> {
   const cells = new Map<string, Cell>();
   for (const flow of TOKEN_FLOWS) {
@@ -63,7 +68,10 @@ function cellsOfTheTable(): Map<string, Cell> {
   return cells;
 }
 
-/** A GET without body or parameters: there is nothing to be wrong with it. The cell is for limits of the server in general. */
+/**
+ * A GET without body or parameters: there is nothing to be wrong with it. The cell is for limits of the
+ * server in general.
+ */
 const NO_SUCH_REQUEST = ['windows InvalidRequest 400'];
 
 const CELLS = cellsOfTheTable();

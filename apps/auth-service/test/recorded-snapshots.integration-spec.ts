@@ -9,7 +9,10 @@ import { RecordSnapshotsJob } from '../src/token/record-snapshots.job';
 import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
 import { migrateWithIdentities } from './auth-fixture';
 
-/** The transaction that rotated the token, and snapshots in which it has no id yet, is under way, and has ended. */
+/**
+ * The transaction that rotated the token, and snapshots in which it has no id yet, is under way, and has
+ * ended.
+ */
 const ROTATION = 1_000;
 const SNAPSHOTS = { before: '900:900:', 'under way': '1000:1010:1000', ended: '1005:1010:1007' } as const;
 

@@ -20,7 +20,10 @@ export interface ReplicaProcess extends RunningProcess {
   url: string;
 }
 
-/** Makes sure that the programs are there. The integration target builds first; this is for running one file by hand. */
+/**
+ * Makes sure that the programs are there. The integration target builds first; this is for running one file
+ * by hand.
+ */
 export async function ensureBuilt(): Promise<void> {
   if (existsSync(AUTH_SERVICE)) return;
   await promisify(execFile)(process.execPath, ['tools/build/bundle.ts', 'apps/auth-service'], {

@@ -4,7 +4,10 @@ const CHAINS = 200;
 /** Direct members of a group. */
 const USERS_PER_GROUP = 5;
 
-/** Statements that fill auth-service's database with as many users of each store, sessions, revocations and audit entries. */
+/**
+ * Statements that fill auth-service's database with as many users of each store, sessions, revocations and
+ * audit entries.
+ */
 export function scaleRowsOfAuth(rows: number): readonly string[] {
   return [...users(rows), ...groups(rows), ...sessions(rows), ...records(rows), 'ANALYZE'];
 }
@@ -95,20 +98,22 @@ const records = (rows: number): readonly string[] => [
 
 /** The tables whose rows expire, but for the audit trails. */
 export const EXPIRING_TABLES = [
-  ...[
-    'trust_replay',
-    'windows_ticket',
-    'password_lockout',
-    'openid_sign_in',
-    'sign_on_code',
-    'rate_limit',
-    'revocation',
-    'session_revocation',
-  ],
-  ...['refresh_token', 'refresh_family'],
+  'trust_replay',
+  'windows_ticket',
+  'password_lockout',
+  'openid_sign_in',
+  'sign_on_code',
+  'rate_limit',
+  'revocation',
+  'session_revocation',
+  'refresh_token',
+  'refresh_family',
 ] as const;
 
-/** Statements that add as many expired rows of each kind; half of the revocations are of tokens, half of sessions. */
+/**
+ * Statements that add as many expired rows of each kind; half of the revocations are of tokens, half of
+ * sessions.
+ */
 export const expiredRowsOfAuth = (rows: number): readonly string[] => {
   const series = `generate_series(1, ${String(rows)}) AS n`;
   const ago = `now() - interval '400 days'`;

@@ -53,7 +53,9 @@ const revocations = (d: DataSource): RevocationsRepository => new RevocationsRep
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
 const namedTechnician = (n: number) => ({
-  ...{ providerId: 10_001 + (n % (ROWS / 10)), name: 'Technician', userName: 'nobody' },
+  providerId: 10_001 + (n % (ROWS / 10)),
+  name: 'Technician',
+  userName: 'nobody',
 });
 
 const find = (query: IdentityQuery): HotStatement<DataSource> => ({
@@ -151,33 +153,40 @@ const identityOf = (personId: number): Identity =>
 const AUDIT = { flow: 'user', status: 200, reason: 0 } as TokenAuditRow;
 const nameOf = (n: number) => ({ jti: jtiOf(n), sessionId: jtiOf(n), issuedAt: new Date() });
 const presented = () => ({
-  ...{ tokenId: randomUUID(), issuedAt: new Date(), sessionId: randomUUID(), keyId: randomUUID() },
+  tokenId: randomUUID(),
+  issuedAt: new Date(),
+  sessionId: randomUUID(),
+  keyId: randomUUID(),
 });
 const BUCKET_LIMIT = { costSeconds: 1, toleranceSeconds: 60 };
 
 const issueOf = (personId: number) => ({
-  ...{
-    identity: identityOf(personId),
-    presented: presented(),
-    evidence: { at: new Date(), isCredential: false, secretVersions: [1] },
-    audit: AUDIT,
-    applicationKey: 'demo-backend',
-  },
+  identity: identityOf(personId),
+  presented: presented(),
+  evidence: { at: new Date(), isCredential: false, secretVersions: [1] },
+  audit: AUDIT,
+  applicationKey: 'demo-backend',
   family: {
-    ...{ familyId: randomUUID(), tokenId: randomUUID(), subject: 's', applicationKey: 'demo-backend' },
-    ...{
-      flow: 'user',
-      personaLimit: 31,
-      authTime: null,
-      lifetimeSeconds: 31_536_000,
-      maxAgeSeconds: 31_536_000,
-    },
+    familyId: randomUUID(),
+    tokenId: randomUUID(),
+    subject: 's',
+    applicationKey: 'demo-backend',
+    flow: 'user',
+    personaLimit: 31,
+    authTime: null,
+    lifetimeSeconds: 31_536_000,
+    maxAgeSeconds: 31_536_000,
   },
 });
 const rotationOf = (n: number) => ({
-  ...{ identity: identityOf(0), jti: jtiOf(ROWS + n), successorJti: randomUUID() },
-  ...{ lifetimeSeconds: 100, maxAgeSeconds: 31_536_000, audit: AUDIT },
-  ...{ sessionId: jtiOf(n), applicationKey: 'demo-backend' },
+  identity: identityOf(0),
+  jti: jtiOf(ROWS + n),
+  successorJti: randomUUID(),
+  lifetimeSeconds: 100,
+  maxAgeSeconds: 31_536_000,
+  audit: AUDIT,
+  sessionId: jtiOf(n),
+  applicationKey: 'demo-backend',
 });
 const sessions = (d: DataSource): RefreshSessionsRepository =>
   new RefreshSessionsRepository(d, { REFRESH_TOKENS_PER_HOUR: 300 });

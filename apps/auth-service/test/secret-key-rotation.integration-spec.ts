@@ -149,7 +149,8 @@ describe('sealing every secret anew', () => {
   afterEach(() => database.drop());
 
   it('leaves none behind that was updated, or sealed with the old key, meanwhile', async () => {
-    // Room at the table's beginning, and whenever a batch is written another row moves there, behind who walks by place.
+    // Room at the table's beginning, and whenever a batch is written another row moves there, behind who
+    // walks by place.
     await database.query(
       `DELETE FROM auth.application_secret WHERE application_key IN ('bulk-0', 'bulk-1', 'bulk-2')`,
     );
@@ -168,7 +169,8 @@ describe('sealing every secret anew', () => {
   }, 60_000);
 
   it('walks again for what is sealed with the old key behind it', async () => {
-    // With the first secret that is sealed anew, one with the old key appears before it in the order of the walk.
+    // With the first secret that is sealed anew, one with the old key appears before it in the order of the
+    // walk.
     await admin().run('applications create a-late-one --personas Customer --flows trust');
     await database.query(
       `CREATE TABLE auth.late AS SELECT * FROM auth.application_secret WHERE application_key = 'a-late-one'`,

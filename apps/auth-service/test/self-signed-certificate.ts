@@ -15,8 +15,11 @@ const OID = {
 } as const;
 const TAG = { integer: 2, bits: 3, octets: 4, oid: 6, utf8: 12, sequence: 48, set: 49, utcTime: 23 } as const;
 
-/** A self-signed P-256 certificate of the given IPv4 addresses, good for a day. Node can read certificates but not make them, and
- *  not every machine has an `openssl` command. Source of the structure: RFC 5280, section 4.1. */
+/**
+ * A self-signed P-256 certificate of the given IPv4 addresses, good for a day. Node can read certificates but
+ * not make them, and not every machine has an `openssl` command. Source of the structure: RFC 5280, section
+ * 4.1.
+ */
 export function selfSignedCertificate(addresses: readonly string[]): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(der(TAG.oid, OID.ecdsaWithSha256));
@@ -27,7 +30,10 @@ export function selfSignedCertificate(addresses: readonly string[]): Certificate
     der(0xa0, der(TAG.integer, [2])),
     // Positive: the top bit is off.
     der(TAG.integer, [0x01, ...randomBytes(8)]),
-    ...[algorithm, name, validity(), name],
+    algorithm,
+    name,
+    validity(),
+    name,
     publicKey.export({ format: 'der', type: 'spki' }),
     der(0xa3, sequence(subjectAltNames(addresses))),
   );

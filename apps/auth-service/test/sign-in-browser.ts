@@ -49,7 +49,10 @@ export class SignInBrowser {
     };
   }
 
-  /** Posts the provider's form of a sign-in that ends at an application. @returns where the browser is sent */
+  /**
+   * Posts the provider's form of a sign-in that ends at an application.
+   * @returns where the browser is sent
+   */
   async completeElsewhere(
     replicaUrl: string,
     fields: Record<string, string>,

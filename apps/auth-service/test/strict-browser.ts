@@ -8,8 +8,10 @@ interface Cookie {
   sameSite: string;
 }
 
-/** A browser that keeps and sends cookies by the rules that real ones have for Secure, SameSite and `__Host-`.
- *  Source: RFC 6265bis, sections 5.6 and 5.7.3. A site is a host here: the tests' hosts are addresses. */
+/**
+ * A browser that keeps and sends cookies by the rules that real ones have for Secure, SameSite and `__Host-`.
+ * Source: RFC 6265bis, sections 5.6 and 5.7.3. A site is a host here: the tests' hosts are addresses.
+ */
 export class StrictBrowser extends SignInBrowser {
   private kept: Cookie[] = [];
   /** The page that is shown, whose form is posted next. */

@@ -6,7 +6,9 @@ import type { Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Certificate } from './self-signed-certificate';
 
-/** What ends TLS before a service, as an ingress does: it says who the client is and that it came by https. */
+/**
+ * What ends TLS before a service, as an ingress does: it says who the client is and that it came by https.
+ */
 export class TlsProxy {
   /** Where requests are passed on to. May change, and need not be there yet. */
   target = '';

@@ -44,7 +44,8 @@ describe('trust, and the test vectors published with auth-client', () => {
     return [answer.status, answer.body.rejectionReason as number];
   };
 
-  // The timestamps are long past, which is looked at only once the signature is right. The audit trail says which of both it was.
+  // The timestamps are long past, which is looked at only once the signature is right. The audit trail says
+  // which of both it was.
   it.each(accepted)('takes the signature of: $about', async ({ request, authenticationCode }) => {
     expect(await outcomeOf({ ...request, authenticationCode })).toEqual([401, 1]);
     const wrong = Buffer.from(Buffer.from(authenticationCode, 'base64').map((byte) => byte ^ 1)).toString(

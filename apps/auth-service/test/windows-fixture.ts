@@ -5,7 +5,9 @@ import { KerberosRealm, REALM, SERVICE } from './kerberos-realm';
 import { ensureBuilt, startReplicaProcess } from './replica-processes';
 import type { ReplicaProcess } from './replica-processes';
 
-/** Processes: the Kerberos library reads a process's real environment, which tests cannot set for themselves. */
+/**
+ * Processes: the Kerberos library reads a process's real environment, which tests cannot set for themselves.
+ */
 export type Replica = ReplicaProcess;
 
 /** What a sign-in came to. */
@@ -18,7 +20,9 @@ export interface Outcome {
   refreshToken: string | null;
 }
 
-/** A Kerberos realm, a database with the development identities, and replicas that accept the realm's tickets. */
+/**
+ * A Kerberos realm, a database with the development identities, and replicas that accept the realm's tickets.
+ */
 export class WindowsFixture {
   private readonly replicas: Replica[] = [];
 

@@ -107,7 +107,10 @@ describe('Windows authentication by a trusted proxy', () => {
 
   it('starts nothing for a HEAD, and answers other methods with 405', async () => {
     const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
-    /** What is stored once the row of a refused request is there: rows of refusals are written later, but in their order. */
+    /**
+     * What is stored once the row of a refused request is there: rows of refusals are written later, but in
+     * their order.
+     */
     const rowsAfter = async (applicationKey: string): Promise<number[]> => {
       expect(await outcomeOf({ 'X-Application-Key': applicationKey })).toEqual([401, 1]);
       return eventually(async () => {

@@ -86,7 +86,8 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
   it('knows a used ticket again however it is wrapped', async () => {
     const { ticket } = await windows.realm.ticket('Ivy.Windows');
     const wrapped = Buffer.from(ticket, 'base64');
-    // The bare Kerberos token, from its tag and length on; the first mention of Kerberos is in SPNEGO's list of mechanisms.
+    // The bare Kerberos token, from its tag and length on; the first mention of Kerberos is in SPNEGO's list
+    // of mechanisms.
     const kerberos = Buffer.from('06092a864886f712010202', 'hex');
     const bare = wrapped.subarray(wrapped.indexOf(kerberos, wrapped.indexOf(kerberos) + 1) - 4);
     expect(await outcomeOf(first, `Negotiate ${bare.toString('base64')}`)).toEqual([200, 0]);

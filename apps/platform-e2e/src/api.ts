@@ -67,14 +67,17 @@ export interface Target {
 const MAX_WAITING = 5;
 const ATTEMPTS = 200;
 
-/** Callers that create schedules and complete the first instance of each, and take down what was acknowledged.
- *  The load of `verification/traffic` has one address for each service, behind a balancer. These choose a
- *  replica themselves.
+/**
+ * Callers that create schedules and complete the first instance of each, and take down what was acknowledged.
+ * The load of `verification/traffic` has one address for each service, behind a balancer. These choose a
+ * replica themselves.
  *
- *  Half of them ask ready replicas only, as behind a load balancer: of these no request may fail, save for a connection refused.
- *  The others go to any replica, to its last moment and after it. A connection that the system took for a process which closed its
- *  port before it could is reset, so these ask again after that, too. Each request has a connection of its own: one kept alive may be
- *  closed by the server while the next request is on its way, about which HTTP can do nothing. */
+ * Half of them ask ready replicas only, as behind a load balancer: of these no request may fail, save for a
+ * connection refused. The others go to any replica, to its last moment and after it. A connection that the
+ * system took for a process which closed its port before it could is reset, so these ask again after that,
+ * too. Each request has a connection of its own: one kept alive may be closed by the server while the next
+ * request is on its way, about which HTTP can do nothing.
+ */
 export class Workload {
   /** Ids of schedules by the idempotency key they were asked for with. */
   readonly schedules = new Map<string, string>();
@@ -147,8 +150,10 @@ export class Workload {
   }
 }
 
-/** The code of the failed connection behind an error of fetch; null for other errors. Jest's tests have an `Error` of their own, of
- *  which fetch's are no instances. */
+/**
+ * The code of the failed connection behind an error of fetch; null for other errors. Jest's tests have an
+ * `Error` of their own, of which fetch's are no instances.
+ */
 function connectionErrorCode(error: unknown): string | null {
   const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;
   return typeof code === 'string' ? code : null;

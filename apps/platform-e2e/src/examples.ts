@@ -26,7 +26,9 @@ export function npmScripts(markdown: string): string[] {
   return [...new Set(commands.map(([, script, short]) => script ?? short ?? ''))];
 }
 
-/** The metrics that the table of docs/operations.md describes for a service, those of all services included. */
+/**
+ * The metrics that the table of docs/operations.md describes for a service, those of all services included.
+ */
 export function describedMetrics(operations: string, service: string): string[] {
   const rows = operations.split('\n').filter((line) => /^\| `/.test(line));
   return rows.flatMap((row) => {
@@ -66,7 +68,9 @@ export function shellScript(examples: readonly Example[]): string {
   return joined(examples, 'set -u\n', (end) => `curl -sS -o /dev/null "$END_OF_EXAMPLE_URL"${end}\n`);
 }
 
-/** All TypeScript examples as one module; it asks `END_OF_EXAMPLE_URL` after each, and ends with `epilogue`. */
+/**
+ * All TypeScript examples as one module; it asks `END_OF_EXAMPLE_URL` after each, and ends with `epilogue`.
+ */
 export function typeScriptModule(examples: readonly Example[], epilogue: string): string {
   return (
     joined(examples, '', (end) => `await fetch(process.env['END_OF_EXAMPLE_URL'] + '${end}');\n`) + epilogue
@@ -125,7 +129,9 @@ export class ExampleFolder {
       [
         ...LIBRARIES.map((library) => `libs/${library}/src/index.ts`),
         'libs/settings-client/src/openfeature.ts',
-        ...['--tsconfig=tsconfig.base.json', '--outbase=libs', `--outdir=${scope}`],
+        '--tsconfig=tsconfig.base.json',
+        '--outbase=libs',
+        `--outdir=${scope}`,
         ...options,
       ],
       { cwd: WORKSPACE },

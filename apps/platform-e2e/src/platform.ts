@@ -14,7 +14,10 @@ import type { Variables } from '#platform/state-folder.ts';
 import { type BusName, type Ended, type ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
 import { type BrokerAddresses, MIN_SECRET_LENGTH } from '@platform/testing';
 
-/** How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a test. */
+/**
+ * How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a
+ * test.
+ */
 export const SHUTDOWN_GRACE_MS = 2_000;
 
 interface PlatformOptions {
@@ -38,7 +41,9 @@ export async function createPlatform({
     managementUrl: broker?.managementUrl ?? testVariable('TEST_RABBITMQ_MANAGEMENT_URL'),
   };
   const platform: TestPlatform = await TestPlatform.create({
-    ...{ supervisor, folder, servers },
+    supervisor,
+    folder,
+    servers,
     hasSingleSignOn: true,
     variables: async (settings) => ({
       SHUTDOWN_GRACE_MS: String(SHUTDOWN_GRACE_MS),
@@ -107,8 +112,10 @@ export function knownSecrets({ secrets, settings }: TestPlatform): ReadonlyMap<s
   return found;
 }
 
-/** Makes every statement of a kind on the task service's database, e.g. `INSERT ON task.schedules`, take so long, so that what it
- *  belongs to is under way for as long as a test needs. */
+/**
+ * Makes every statement of a kind on the task service's database, e.g. `INSERT ON task.schedules`, take so
+ * long, so that what it belongs to is under way for as long as a test needs.
+ */
 export async function slowDown(platform: TestPlatform, kind: string, durationMs: number): Promise<void> {
   await platform.query(
     'task',
@@ -134,8 +141,10 @@ export async function slowStatements(platform: TestPlatform): Promise<number> {
 
 const HOUR_MS = 3_600_000;
 
-/** Several processes of the built task service on one database and one virtual host, and nothing else of the platform: without an auth
- *  service they take no requests, but they schedule, publish and consume. */
+/**
+ * Several processes of the built task service on one database and one virtual host, and nothing else of the
+ * platform: without an auth service they take no requests, but they schedule, publish and consume.
+ */
 export class TaskCluster {
   readonly processes: Program[] = [];
 
@@ -146,7 +155,9 @@ export class TaskCluster {
     const platform = await createPlatform({
       ...options,
       variables: ({ mainBusUrl }) => ({
-        ...{ SHUTDOWN_GRACE_MS: '0', LOG_LEVEL: 'warn', RABBITMQ_SCHEDULING_URL: mainBusUrl },
+        SHUTDOWN_GRACE_MS: '0',
+        LOG_LEVEL: 'warn',
+        RABBITMQ_SCHEDULING_URL: mainBusUrl,
         // Nobody answers there.
         AUTH_SERVICE_URL: localUrl(9),
       }),

@@ -13,7 +13,10 @@ export interface Exchange {
   body: string;
 }
 
-/** Stands before a program, passes everything on unchanged, and remembers the secrets that went through in either direction. */
+/**
+ * Stands before a program, passes everything on unchanged, and remembers the secrets that went through in
+ * either direction.
+ */
 export class RecordingProxy {
   readonly secrets = new Map<string, string>();
 
@@ -91,8 +94,11 @@ export class ExampleTraffic {
     return taken.filter(({ path }) => !path.startsWith(END_OF_EXAMPLE));
   }
 
-  /** What went through, by the heading of the example that did it. A request repeated within an example counts once: a feed polls.
-   *  @param background calls that no example waits for, so that nobody can say where they belong; left out */
+  /**
+   * What went through, by the heading of the example that did it. A request repeated within an example counts
+   * once: a feed polls.
+   * @param background calls that no example waits for, so that nobody can say where they belong; left out
+   */
   callsByHeading(examples: readonly Example[], background: readonly string[] = []): Record<string, string[]> {
     const calls = new Map(examples.map(({ heading }) => [heading, new Set<string>()]));
     let number = 0;

@@ -44,7 +44,10 @@ describe('an outage of the broker, with two task-service processes', () => {
     readonly created = new Map<number, string[]>(FACILITIES.map((facilityId) => [facilityId, []]));
     slowestMs = 0;
 
-    /** Creates `count` schedules of each facility, one after the other, at the two processes in turn; each is answered 201. */
+    /**
+     * Creates `count` schedules of each facility, one after the other, at the two processes in turn; each is
+     * answered 201.
+     */
     async create(count: number): Promise<void> {
       await Promise.all(
         [...this.created].map(async ([facilityId, ids]) => {

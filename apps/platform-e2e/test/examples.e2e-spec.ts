@@ -108,7 +108,10 @@ describe('the examples of the documentation, run as they stand', () => {
       const jwt = expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/);
       const pair = { accessToken: jwt, refreshToken: jwt };
       expect(ended).toEqual({
-        ...{ carl: pair, renewed: pair, exchanged: pair, fromTrustedToken: pair },
+        carl: pair,
+        renewed: pair,
+        exchanged: pair,
+        fromTrustedToken: pair,
         technician: { accessToken: jwt, refreshToken: null },
         token: jwt,
         caller: expect.objectContaining({ subject: 'userid:9001', personas: 1, clientId: 'demo-backend' }),

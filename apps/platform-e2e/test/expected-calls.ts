@@ -30,8 +30,10 @@ export const CALLING_BY_SHELL: Record<string, string[]> = {
   ],
   'Obsolete endpoints': [token('trustedToken'), token('user/AzureADLogOn', '400, reason 7'), WINDOWS_IS_OFF],
   'Validating access tokens': [
-    ...[JWKS, 'GET /auth/me 200'],
-    ...['GET /.well-known/openid-configuration 200', 'POST /auth/introspect 200'],
+    JWKS,
+    'GET /auth/me 200',
+    'GET /.well-known/openid-configuration 200',
+    'POST /auth/introspect 200',
   ],
   'Check access': ['GET /auth/roles/SecurityEditor~~GroupName~~Operations/members 200', HAS_ACCESS],
   Revocations: [REVOKED, 'GET /auth/revocations/svc-personid/1003 200', REVOCATIONS],

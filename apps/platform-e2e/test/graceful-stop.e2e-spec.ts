@@ -33,8 +33,10 @@ describe('SIGTERM of a task-service process with a message in process', () => {
     await slowDown(platform, 'INSERT ON task.instances', durationMs);
     const body = {
       facilityId: FACILITY,
-      ...{ scheduledFireTimeUtc: '2026-01-05T02:00:00Z', fireTimeUtc: '2026-01-05T02:00:00Z' },
-      ...{ misfired: false, missedCount: 0 },
+      scheduledFireTimeUtc: '2026-01-05T02:00:00Z',
+      fireTimeUtc: '2026-01-05T02:00:00Z',
+      misfired: false,
+      missedCount: 0,
     };
     await eventually(async () => expect(await bus.queue(QUEUE)).not.toBeNull());
     await bus.publish('', {

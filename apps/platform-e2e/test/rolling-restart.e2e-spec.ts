@@ -93,7 +93,10 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
     expect(await platform.query('task', 'SELECT message_id FROM task.outbox')).toEqual([]);
   }
 
-  /** Each acknowledged schedule, no other, and for each its instances: 30 days ahead, or 31 when a day began meanwhile. */
+  /**
+   * Each acknowledged schedule, no other, and for each its instances: 30 days ahead, or 31 when a day began
+   * meanwhile.
+   */
   async function expectSchedulesOnce({ schedules }: Workload): Promise<void> {
     const stored = await platform.query<{
       idempotency_key: string;
@@ -113,7 +116,10 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
     }
   }
 
-  /** One event for each acknowledged schedule and completion in the ledgers of those who wait for them, and no others. */
+  /**
+   * One event for each acknowledged schedule and completion in the ledgers of those who wait for them, and no
+   * others.
+   */
   async function expectEventsOnce({ schedules, completions }: Workload): Promise<void> {
     await eventually(async () => {
       const { scheduleCreated } = await callJson<{ scheduleCreated: { record: { scheduleId: string } }[] }>(

@@ -81,7 +81,8 @@ describe('a cluster of task-service processes', () => {
         },
         { timeoutMs: 0.8 * LIMIT_MS, intervalMs: 500 },
       );
-      // One fire per facility, at its instant, none of them a misfire by a node's clock, and each message applied.
+      // One fire per facility, at its instant, none of them a misfire by a node's clock, and each message
+      // applied.
       expect(await count('task.fires')).toBe(triggers);
       expect(await count('(SELECT DISTINCT facility_id FROM task.fires) AS f')).toBe(triggers);
       expect(await count('task.fires WHERE misfired')).toBe(0);
@@ -91,7 +92,8 @@ describe('a cluster of task-service processes', () => {
         ),
       ).toBe(0);
       expect(await count(`task.triggers WHERE state <> 'WAITING' OR next_fire_at <= now()`)).toBe(0);
-      // Generated once: until the fire after next, the first of January after the coming one; one day more or less when a day began.
+      // Generated once: until the fire after next, the first of January after the coming one; one day more or
+      // less when a day began.
       const [instances] = await cluster.query<{ least: number; most: number }>(
         `SELECT min(count)::int AS least, max(count)::int AS most FROM (
            SELECT (SELECT count(*) FROM task.instances WHERE schedule_id = schedule.schedule_id) FROM task.schedules AS schedule) AS c`,

@@ -88,7 +88,10 @@ describe('what has ended, with two processes of each service', () => {
       ['lena.legacy', 2, 'personid:1006'],
     ] as const;
     const lanes: Lane[] = [
-      ...[session, session, session, session],
+      session,
+      session,
+      session,
+      session,
       ...subjects.map(([user, persona, subject]) => ({
         enter: () => signIn(auth[0].url, user, persona),
         end: () => revoke(`sub/${subject}`),

@@ -16,7 +16,10 @@ const WRONG_SECRET = 'not-the-secret-of-any-application';
 
 describe('the tour', () => {
   let platform: TestPlatform;
-  /** Everybody, the services themselves included, talks to the services through these, so that all secrets used are known. */
+  /**
+   * Everybody, the services themselves included, talks to the services through these, so that all secrets
+   * used are known.
+   */
   let proxies: Record<ServiceName, RecordingProxy>;
   const tourOutputs: string[] = [];
 
@@ -146,7 +149,8 @@ describe('the tour', () => {
     for (const name of SERVICE_NAMES)
       expect([...logs].find(([program]) => program.startsWith(`${name}-service`))?.[1]).toMatch(/request/);
     expect(findLeaks(secrets, logs)).toEqual([]);
-    // To whoever walks it, the tour shows setting values as it shows every answer, and the used-up names of sign-ins.
+    // To whoever walks it, the tour shows setting values as it shows every answer, and the used-up names of
+    // sign-ins.
     const shown: readonly string[] = ['settingValue', 'state', 'nonce'];
     const hidden = new Map([...secrets].filter(([, kind]) => !shown.includes(kind)));
     expect(findLeaks(hidden, new Map([['the tour', tourOutputs.join('\n')]]))).toEqual([]);

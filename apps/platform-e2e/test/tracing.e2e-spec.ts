@@ -15,7 +15,10 @@ describe('one trace', () => {
   let collector: TraceCollector;
   let platform: TestPlatform;
 
-  /** A caller's journey: log in, see which facilities there are, create a schedule, complete its first instance. */
+  /**
+   * A caller's journey: log in, see which facilities there are, create a schedule, complete its first
+   * instance.
+   */
   beforeAll(async () => {
     collector = await startTraceCollector();
     platform = await startPlatform({

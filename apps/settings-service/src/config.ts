@@ -33,7 +33,10 @@ export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<Set
 
 export const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
 
-/** What the operator's command line reads. @throws {ConfigError} naming the variable if it is missing or wrong */
+/**
+ * What the operator's command line reads.
+ * @throws {ConfigError} naming the variable if it is missing or wrong
+ */
 export function loadSettingsAdminConfig(
   env?: NodeJS.ProcessEnv,
 ): Readonly<z.output<typeof settingsAdminConfigSchema>> {

@@ -172,19 +172,23 @@ describe('the operator’s command line', () => {
   it('explains itself, and what it cannot do', async () => {
     for (const action of ['export', 'import', 'compare', 'restore'])
       expect(await admin(to, [action, '--help'])).toMatchObject({
-        ...{ exitCode: 0, output: expect.stringContaining(`Usage: settings:admin ${action} `) },
+        exitCode: 0,
+        output: expect.stringContaining(`Usage: settings:admin ${action} `),
       });
     expect((await admin(to, [])).output).toContain('export');
     expect(await admin(to, ['export', '--dry-run'])).toMatchObject({ exitCode: 2 });
     expect(await admin(to, ['restore', 'Billing', 'yesterday'])).toMatchObject({
-      ...{ exitCode: 2, complaint: expect.stringContaining('must be an instant like') },
+      exitCode: 2,
+      complaint: expect.stringContaining('must be an instant like'),
     });
     expect(await admin(to, ['import', join(folder, 'absent')])).toMatchObject({
-      ...{ exitCode: 1, complaint: `settings:admin: ${join(folder, 'absent')}: ENOENT\n` },
+      exitCode: 1,
+      complaint: `settings:admin: ${join(folder, 'absent')}: ENOENT\n`,
     });
     const nowhere = { ...to, environment: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } };
     expect(await admin(nowhere, ['export'])).toMatchObject({
-      ...{ exitCode: 1, complaint: expect.stringContaining('the database cannot be reached') },
+      exitCode: 1,
+      complaint: expect.stringContaining('the database cannot be reached'),
     });
   });
 

@@ -42,7 +42,10 @@ describe('the feed of changes', () => {
   };
   const remove = (subsystem: string, name: string) =>
     service.api.delete(settingPath(subsystem, name)).set(PARTNER).expect(200);
-  /** Until everything is there that is expected; each page continues where the last one ended, at the other replica. */
+  /**
+   * Until everything is there that is expected; each page continues where the last one ended, at the other
+   * replica.
+   */
   const follow = async (after: string, count: number): Promise<Page['changes']> => {
     const changes: Page['changes'] = [];
     for (let replica = 0; changes.length < count; replica = 1 - replica) {

@@ -13,7 +13,10 @@ interface Entry {
   values: string[];
 }
 
-/** Waits five times as long: a busy machine takes its time to bring a crashed server back, and the client retries five times only. */
+/**
+ * Waits five times as long: a busy machine takes its time to bring a crashed server back, and the client
+ * retries five times only.
+ */
 const SLOW_TIME: PassingTime = {
   now: () => SYSTEM_CLOCK.now().getTime(),
   sleep: (durationMs, signal) => sleep(5 * durationMs, signal),
@@ -46,7 +49,9 @@ describe('kill -9 of PostgreSQL during writes', () => {
       [subsystem],
     );
 
-  /** Crashes the server while `written()` grows, and waits until it grows again, without restarting a service. */
+  /**
+   * Crashes the server while `written()` grows, and waits until it grows again, without restarting a service.
+   */
   async function crashDuring(written: () => number): Promise<void> {
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = written();
@@ -84,7 +89,8 @@ describe('kill -9 of PostgreSQL during writes', () => {
     const current = new Map((await settingsOf('crash')).map(({ key, value }) => [key, value]));
     for (const [writer, values] of acknowledged.entries()) {
       const kept = history.get(`writer ${String(writer)}`) ?? [];
-      // A write that was refused may have happened: only what was acknowledged is promised. None may happen twice.
+      // A write that was refused may have happened: only what was acknowledged is promised. None may happen
+      // twice.
       expect([...values].filter((value) => !kept.includes(value))).toEqual([]);
       expect(kept).toEqual([...new Set(kept)].sort((a, b) => Number(a) - Number(b)));
       expect(current.get(`writer ${String(writer)}`)).toBe(kept.at(-1));

@@ -7,7 +7,10 @@ const at = (
   startedAt: number,
   endedAt: number,
 ): Observation => ({
-  ...{ kind, value, startedAt, endedAt },
+  kind,
+  value,
+  startedAt,
+  endedAt,
 });
 const wrote = (value: string) => ({ operation: 'write', value });
 const deleted = (value: string) => ({ operation: 'delete', value });
@@ -15,13 +18,14 @@ const deleted = (value: string) => ({ operation: 'delete', value });
 describe('the linearizability check itself', () => {
   it('accepts what one order explains', () => {
     const seen = [
-      ...[
-        at('PUT', '1', 0, 10),
-        at('PUT', '2', 5, 20),
-        at('DELETE', '2', 21, 30),
-        at('DELETE', null, 25, 40),
-      ],
-      ...[at('GET', null, 0, 3), at('GET', '1', 6, 12), at('GET', '2', 13, 25), at('GET', null, 24, 31)],
+      at('PUT', '1', 0, 10),
+      at('PUT', '2', 5, 20),
+      at('DELETE', '2', 21, 30),
+      at('DELETE', null, 25, 40),
+      at('GET', null, 0, 3),
+      at('GET', '1', 6, 12),
+      at('GET', '2', 13, 25),
+      at('GET', null, 24, 31),
     ];
     expect(contradictions([wrote('1'), wrote('2'), deleted('2')], seen)).toEqual([]);
   });

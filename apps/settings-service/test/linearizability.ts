@@ -1,9 +1,14 @@
-/** One finished operation on one setting, with the instants at which its caller sent it and had the answer. */
+/**
+ * One finished operation on one setting, with the instants at which its caller sent it and had the answer.
+ */
 export interface Observation {
   kind: 'PUT' | 'DELETE' | 'GET';
   startedAt: number;
   endedAt: number;
-  /** PUT: what it wrote; GET and DELETE: what they found, null when nothing was there. Every PUT writes another value. */
+  /**
+   * PUT: what it wrote; GET and DELETE: what they found, null when nothing was there. Every PUT writes
+   * another value.
+   */
   value: string | null;
 }
 
@@ -14,8 +19,9 @@ export interface HistoryEntry {
 }
 
 /**
- * Tells why no order of the operations explains what their callers saw; empty when one does. The history says in which order the
- * writes happened; this checks that it agrees with real time, and that each read fits between the writes.
+ * Tells why no order of the operations explains what their callers saw; empty when one does. The history says
+ * in which order the writes happened; this checks that it agrees with real time, and that each read fits
+ * between the writes.
  */
 export function contradictions(
   history: readonly HistoryEntry[],
@@ -43,7 +49,10 @@ export function contradictions(
   return found;
 }
 
-/** The first state (number of entries applied) that the read can have seen, given the reads that ended before it began. */
+/**
+ * The first state (number of entries applied) that the read can have seen, given the reads that ended before
+ * it began.
+ */
 function earliestState(
   history: readonly HistoryEntry[],
   writes: readonly (Observation | undefined)[],

@@ -22,7 +22,8 @@ function write(setting: string, value: string): SettingWrite {
     value: value as JsonText,
     trail: {
       author: { subject: 'userid:1', personId: null, userId: 1, name: 'Ivy', personas: 1 },
-      ...{ requestId: 'r', idempotencyKey: null },
+      requestId: 'r',
+      idempotencyKey: null,
     },
   };
 }

@@ -47,7 +47,8 @@ describe('a feed of changes beside a transaction that writes settings', () => {
     try {
       const { body } = await service.api.get('/platform/v1/changes').set(PARTNER).expect(200);
       let { next } = body as { next: string };
-      // The highest transaction id is that of the writer that stays open: a snapshot's xmax does not count it.
+      // The highest transaction id is that of the writer that stays open: a snapshot's xmax does not count
+      // it.
       await older.query('BEGIN');
       await older.query('SELECT pg_current_xact_id()');
       await beginToWrite();

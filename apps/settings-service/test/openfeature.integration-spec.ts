@@ -9,17 +9,31 @@ import { TcpProxy, eventually, findFreePorts, testAccessToken } from '@platform/
 import { PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
-/** A folder with further features: those of OpenFeature, `specification/assets/gherkin/evaluation_v2.feature` and
- *  `specification/assets/provider-tck/gherkin` of its repository. */
+/**
+ * A folder with further features: those of OpenFeature, `specification/assets/gherkin/evaluation_v2.feature`
+ * and `specification/assets/provider-tck/gherkin` of its repository.
+ */
 const SUITE = process.env['TEST_OPENFEATURE_FEATURES'];
 const FOLDERS = [join(__dirname, 'openfeature'), ...(SUITE === undefined ? [] : [SUITE])];
-/** Capabilities that settings do not have (they have no variants and are the same for everybody; JavaScript has one type of number), and
- *  what the SDK does by itself. */
+/**
+ * Capabilities that settings do not have (they have no variants and are the same for everybody; JavaScript
+ * has one type of number), and what the SDK does by itself.
+ */
 const LACKING = new RegExp(
   `^@(${[
-    ...['variants', 'evaluation-details', 'metadata', 'targeting', 'context-handling', 'numeric-coercion'],
-    ...['disabled-flags', 'reason-codes-disabled', 'reason-codes-cached'],
-    ...['provider-status', 'hooks', 'immutability', 'async'],
+    'variants',
+    'evaluation-details',
+    'metadata',
+    'targeting',
+    'context-handling',
+    'numeric-coercion',
+    'disabled-flags',
+    'reason-codes-disabled',
+    'reason-codes-cached',
+    'provider-status',
+    'hooks',
+    'immutability',
+    'async',
   ].join('|')})$`,
 );
 

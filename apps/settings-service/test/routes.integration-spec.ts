@@ -63,7 +63,10 @@ describe('settings routes', () => {
     };
     const matrix = routes.flatMap(([method, route, allowed, status]) =>
       Object.entries(everybody).map(([persona, token]) => ({
-        ...{ method, route, persona, token },
+        method,
+        route,
+        persona,
+        token,
         status: persona in allowed ? status : 403,
       })),
     );

@@ -17,7 +17,10 @@ import { loadSettingsServiceConfig } from '../src/config';
 import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { settingsService } from '../src/service-definition';
 
-/** What a settings service needs around it: a database of its own, in which it has the role it has in production, and tokens. */
+/**
+ * What a settings service needs around it: a database of its own, in which it has the role it has in
+ * production, and tokens.
+ */
 export interface SettingsSurroundings {
   database: TestDatabase;
   auth: AuthServiceDouble;
@@ -103,7 +106,10 @@ export async function startSettings({
   }
   const urls = await Promise.all(replicas.map((replica) => replica.getUrl()));
   return {
-    ...{ ...surroundings, replicas, urls, api: request(urls[0] ?? '') },
+    ...surroundings,
+    replicas,
+    urls,
+    api: request(urls[0] ?? ''),
     close: async () => {
       for (const replica of replicas) await replica.close();
       if (given === undefined) await surroundings.close();
@@ -123,7 +129,10 @@ function migrationSettings(url: string): Parameters<typeof runMigrations>[0] {
 
 export function environmentFor(databaseUrl: string, authServiceUrl: string): Record<string, string> {
   return {
-    ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'warn' },
+    NODE_ENV: 'test',
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'warn',
     DATABASE_URL: databaseUrl,
     ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,

@@ -9,7 +9,10 @@ const OTHER = bearer({ sub: 'personid:8', personId: 8, personas: 1 });
 
 describe('the history that one caller may write in an hour', () => {
   let service: SettingsFixture;
-  /** With an account of 4 KiB for each caller: enough for three entries with `VALUE`, and for nothing more within minutes. */
+  /**
+   * With an account of 4 KiB for each caller: enough for three entries with `VALUE`, and for nothing more
+   * within minutes.
+   */
   let limited: SettingsFixture;
 
   const path = (name: string) => settingPath('Grow', name);

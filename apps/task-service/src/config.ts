@@ -9,7 +9,10 @@ import { z } from 'zod';
 
 const shape = z.object({
   ...serviceConfigShape,
-  /** Shares of DATABASE_POOL_SIZE: of the message consumers, and of the relay and the scheduler. HTTP has the rest. */
+  /**
+   * Shares of DATABASE_POOL_SIZE: of the message consumers, and of the relay and the scheduler. HTTP has the
+   * rest.
+   */
   DATABASE_POOL_CONSUMERS: z.coerce.number().int().min(1).max(500).default(5),
   DATABASE_POOL_RELAY: z.coerce.number().int().min(2).max(500).default(5),
   PORT: serviceConfigShape.PORT.default(3003),
@@ -33,7 +36,10 @@ const shape = z.object({
   GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
   /** How far back generation makes up for what it missed. */
   GENERATION_CATCH_UP_DAYS: z.coerce.number().int().min(1).max(366).default(90),
-  /** Least minutes between two occurrences of a schedule made by a customer or owner; InternalPartner may have every minute. */
+  /**
+   * Least minutes between two occurrences of a schedule made by a customer or owner; InternalPartner may have
+   * every minute.
+   */
   SCHEDULE_MIN_INTERVAL_MINUTES: z.coerce.number().int().min(1).max(1_440).default(5),
   /** Active schedules that a facility may have. */
   SCHEDULES_PER_FACILITY: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
@@ -117,7 +123,10 @@ export const taskAdminConfigSchema = z.object({
 
 export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;
 
-/** What the operator's command line reads. @throws {ConfigError} naming every variable that is missing or wrong */
+/**
+ * What the operator's command line reads.
+ * @throws {ConfigError} naming every variable that is missing or wrong
+ */
 export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
   return loadConfig(taskAdminConfigSchema, env);
 }

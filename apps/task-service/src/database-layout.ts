@@ -64,7 +64,10 @@ export const ENTITIES = [
   InboxMessage,
 ];
 
-/** TypeORM applies them by the number in the name. Listed one by one, because a bundle has no folder to search. */
+/**
+ * TypeORM applies them by the number in the name. Listed one by one, because a bundle has no folder to
+ * search.
+ */
 export const MIGRATIONS = [
   ...inboxMigrations(SCHEMA),
   TaskTables1800000000000,

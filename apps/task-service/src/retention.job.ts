@@ -14,7 +14,10 @@ import { TriggersRepository } from './scheduler/triggers.repository';
 
 /** Each batch looks past those that stay, so it is a big one. */
 const SURPLUS_BATCH = 10_000;
-/** Entries of an index that a step reads, and steps of one run: a run reads no more, however many facilities there are. */
+/**
+ * Entries of an index that a step reads, and steps of one run: a run reads no more, however many facilities
+ * there are.
+ */
 const RELEASED_PER_STEP = 1_000_000;
 const RELEASED_STEPS = 5;
 const REMOVED_PAGE = 1_000;
@@ -78,8 +81,10 @@ export class FireRetentionJob extends RetentionJob {
     super(guard, config, metrics);
   }
 
-  /** Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. Old fires go although months cannot be kept: that
-   *  failure is reported afterwards. */
+  /**
+   * Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. Old fires go
+   * although months cannot be kept: that failure is reported afterwards.
+   */
   protected async forget(): Promise<number> {
     const days = this.config.FIRE_RETENTION_DAYS;
     try {

@@ -13,7 +13,10 @@ const DOCUMENT = JSON.parse(
 const { InternalPartner, Customer, Owner, ServiceProvider } = Persona;
 const MANAGERS = [InternalPartner, Customer, Owner];
 
-/** Who may call each operation; `of` names the facility that the request is about, which must be one of the caller's. */
+/**
+ * Who may call each operation; `of` names the facility that the request is about, which must be one of the
+ * caller's.
+ */
 const OPERATIONS: Record<string, { who: readonly Persona[]; of?: 501; body?: object }> = {
   createSchedule: { who: MANAGERS, of: 501, body: { facilityId: 501, name: 'x', schedule: '0 9 * * 1' } },
   listSchedules: { who: MANAGERS },

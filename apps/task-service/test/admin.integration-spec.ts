@@ -22,8 +22,13 @@ describe('the operator’s command line', () => {
   };
   const rows = async (...args: string[]) => JSON.parse((await admin(...args, '--json')).output);
   const created = (facilityId: number) => ({
-    ...{ scheduleId: randomUUID(), facilityId, name: 'operator', schedule: '0 6 * * *', timeZone: 'UTC' },
-    ...{ createdAtUtc: '2026-01-01T00:00:00.000Z', createdBy: { personId: null, name: null, persona: 1 } },
+    scheduleId: randomUUID(),
+    facilityId,
+    name: 'operator',
+    schedule: '0 6 * * *',
+    timeZone: 'UTC',
+    createdAtUtc: '2026-01-01T00:00:00.000Z',
+    createdBy: { personId: null, name: null, persona: 1 },
   });
   const park = async (facilityId: number): Promise<string> => {
     const [row] = await service.database.query<{ id: string }>(
@@ -80,7 +85,10 @@ describe('the operator’s command line', () => {
       });
       expect(await service.received(ScheduleCreatedEvent, 1)).toMatchObject([
         {
-          ...{ messageId: id, conversationId: id, sentTime: '2026-01-01T00:00:01.234Z', headers: { x: 1 } },
+          messageId: id,
+          conversationId: id,
+          sentTime: '2026-01-01T00:00:01.234Z',
+          headers: { x: 1 },
           message: { facilityId: 470, name: 'operator' },
         },
       ]);
@@ -118,8 +126,13 @@ describe('the operator’s command line', () => {
       return id;
     };
     const notification = (scheduleId: string) => ({
-      ...{ scheduleId, facilityId: 501, name: 'n', schedule: '0 6 * * *', timeZone: 'UTC' },
-      ...{ createdAtUtc: '2026-01-01T00:00:00Z', createdBy: { personId: null, name: null, persona: 1 } },
+      scheduleId,
+      facilityId: 501,
+      name: 'n',
+      schedule: '0 6 * * *',
+      timeZone: 'UTC',
+      createdAtUtc: '2026-01-01T00:00:00Z',
+      createdBy: { personId: null, name: null, persona: 1 },
     });
     const instances = () => service.database.query('SELECT 1 FROM task.instances');
     /** Puts a message aside as the service does when its handler has failed for good. */
@@ -146,8 +159,11 @@ describe('the operator’s command line', () => {
       await publish(id, { facilityId: 'not a number' });
       const [line] = await listed(1);
       expect(line).toMatchObject({
-        ...{ messageId: id, queue: errorQueue(QUEUES.scheduleCreated), type: 'IScheduleCreatedEvent' },
-        ...{ reason: 'invalid', error: expect.stringMatching(/^InvalidMessageError: /) },
+        messageId: id,
+        queue: errorQueue(QUEUES.scheduleCreated),
+        type: 'IScheduleCreatedEvent',
+        reason: 'invalid',
+        error: expect.stringMatching(/^InvalidMessageError: /),
       });
       expect((await admin('errors', 'show', id)).output).toContain('not a number');
       expect((await admin('errors', 'list')).output).toContain(id);
@@ -195,7 +211,8 @@ describe('the operator’s command line', () => {
         routingKey: QUEUES.scheduleRequest,
         body: JSON.stringify({ facilityId: 480 }),
         properties: {
-          ...{ content_type: 'application/json', message_id: id },
+          content_type: 'application/json',
+          message_id: id,
           type: `urn:message:${NAMESPACE}:IScheduleRecurringTaskInstanceGenerationRequest`,
         },
       });
@@ -264,7 +281,9 @@ describe('the operator’s command line', () => {
           }),
           ...Object.values(QUEUES).map((what) => expect.objectContaining({ what, consumers: 1, why: null })),
           expect.objectContaining({
-            ...{ what: errorQueue(QUEUES.scheduleCreated), messages: 1, since: expect.stringMatching(/Z$/) },
+            what: errorQueue(QUEUES.scheduleCreated),
+            messages: 1,
+            since: expect.stringMatching(/Z$/),
             why: expect.stringMatching(/^InvalidMessageError/),
           }),
         ]),
@@ -304,8 +323,11 @@ describe('the operator’s command line', () => {
       const id = randomUUID();
       const main = service.brokers.main.management;
       const change = {
-        ...{ eventId: randomUUID(), occurredAtUtc: '2026-01-01T00:00:00Z', businessUnitId: 5 },
-        ...{ facilityIds: [483], changeType: 'Activated' },
+        eventId: randomUUID(),
+        occurredAtUtc: '2026-01-01T00:00:00Z',
+        businessUnitId: 5,
+        facilityIds: [483],
+        changeType: 'Activated',
       };
       await service.database.query('ALTER TABLE task.triggers ADD CONSTRAINT broken CHECK (false) NOT VALID');
       await main.publish('', {

@@ -77,7 +77,8 @@ describe('a changed calendar in a facility with almost as many pending instances
         expect(await state(facilityId, day(5))).toMatchObject({ stale: 0, onDate: schedules }),
       );
       await eventually(nothingWaits);
-      // Each change takes one run for a hundred schedules, and one request more where the calendar is rolled out.
+      // Each change takes one run for a hundred schedules, and one request more where the calendar is rolled
+      // out.
       expect((await requestsTaken()) - before).toBeLessThanOrEqual(12);
     },
     90_000,

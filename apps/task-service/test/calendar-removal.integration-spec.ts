@@ -28,7 +28,8 @@ describe('a calendar that many removed schedules name', () => {
          created_by_persona, request_digest, calendar_id, status, removed_at)
        SELECT gen_random_uuid(), 1 + n % 100, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 'Removed', now()
        FROM generate_series(1, $2::int) AS n`,
-      ...[calendarId, count],
+      calendarId,
+      count,
     );
 
   const waitForLock = () =>

@@ -40,7 +40,9 @@ describe('looking ahead and back', () => {
       const dates = [day(3), day(2), day(3)];
       const created = await put(id.toUpperCase(), { name: 'Holidays', excludedDates: dates }).expect(200);
       expect(created.body).toEqual({
-        ...{ calendarId: id, name: 'Holidays', excludedDates: [day(2), day(3)] },
+        calendarId: id,
+        name: 'Holidays',
+        excludedDates: [day(2), day(3)],
         changedAtUtc: expect.any(String),
       });
       expect((await service.api.get(`/Calendars/${id}`).set(OWNER).expect(200)).body).toEqual(created.body);
@@ -267,8 +269,11 @@ describe('looking ahead and back', () => {
       service.api.get('/Triggers/501/fires').query(query).set(token);
     const first = (await list({ pageSize: 2 }).expect(200)).body;
     expect(first.fires[0]).toEqual({
-      ...{ scheduledAtUtc: '2026-03-03T02:00:00.000Z', firedAtUtc: '2026-03-03T02:00:01.500Z' },
-      ...{ lateMs: 1_500, misfired: true, missedCount: 7 },
+      scheduledAtUtc: '2026-03-03T02:00:00.000Z',
+      firedAtUtc: '2026-03-03T02:00:01.500Z',
+      lateMs: 1_500,
+      misfired: true,
+      missedCount: 7,
     });
     const second = (await list({ pageSize: 2, pageKey: first.nextPageKey }).expect(200)).body;
     expect(second.fires.map((fire: { scheduledAtUtc: string }) => fire.scheduledAtUtc)).toEqual([

@@ -14,15 +14,36 @@ const GUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 const REPLIES = 'NEIGHBOUR_bus_x1';
 const FAULTS = 'NEIGHBOUR_faults';
 
-/** The members of MassTransit 8's `JsonMessageEnvelope` and `BusHostInfo`. Source: MassTransit's reference, masstransit-serialization. */
+/**
+ * The members of MassTransit 8's `JsonMessageEnvelope` and `BusHostInfo`. Source: MassTransit's reference,
+ * masstransit-serialization.
+ */
 const MEMBERS = [
-  ...['messageId', 'requestId', 'correlationId', 'conversationId', 'initiatorId', 'sourceAddress'],
-  ...['destinationAddress', 'responseAddress', 'faultAddress', 'messageType', 'message', 'expirationTime'],
-  ...['sentTime', 'headers', 'host'],
+  'messageId',
+  'requestId',
+  'correlationId',
+  'conversationId',
+  'initiatorId',
+  'sourceAddress',
+  'destinationAddress',
+  'responseAddress',
+  'faultAddress',
+  'messageType',
+  'message',
+  'expirationTime',
+  'sentTime',
+  'headers',
+  'host',
 ];
 const HOST_MEMBERS = [
-  ...['machineName', 'processName', 'processId', 'assembly', 'assemblyVersion', 'frameworkVersion'],
-  ...['massTransitVersion', 'operatingSystemVersion'],
+  'machineName',
+  'processName',
+  'processId',
+  'assembly',
+  'assemblyVersion',
+  'frameworkVersion',
+  'massTransitVersion',
+  'operatingSystemVersion',
 ];
 
 describe('every envelope on the wire', () => {
@@ -62,7 +83,7 @@ describe('every envelope on the wire', () => {
     const event = await take(main.management, queue);
     await expectComplete(main.management, event);
     expect(event['destinationAddress']).toMatch(/\/Platform\.Contracts:ScheduleCreatedEvent$/);
-    expect(event).toMatchObject({ ...{ requestId: null, responseAddress: null, expirationTime: null } });
+    expect(event).toMatchObject({ requestId: null, responseAddress: null, expirationTime: null });
   });
 
   it('is complete: a request, the response to it, and an event that it caused', async () => {
@@ -77,7 +98,8 @@ describe('every envelope on the wire', () => {
     const request = await take(management, requests);
     await expectComplete(management, request);
     expect(request).toMatchObject({
-      ...{ requestId: expect.stringMatching(GUID), responseAddress: expect.stringContaining('.replies.') },
+      requestId: expect.stringMatching(GUID),
+      responseAddress: expect.stringContaining('.replies.'),
       expirationTime: expect.stringMatching(/Z$/),
     });
     const event = await take(management, events);

@@ -37,7 +37,8 @@ describe('many facilities with many instances each', () => {
     connect,
     fill: [...fillBusyFacilities(ROWS / 200), 'ANALYZE task.instances'],
     statements: [
-      // Three ranges of each facility in two tables, and what is on the page; not 101 rows of each facility, and not 901.
+      // Three ranges of each facility in two tables, and what is on the page; not 101 rows of each facility,
+      // and not 901.
       {
         name: 'list a hundred of their instances',
         pages: 7_000,

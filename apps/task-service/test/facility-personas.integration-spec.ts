@@ -13,8 +13,11 @@ const BOTH = { ...RITA, personas: Customer | Resident, facilities: [501, 777] };
 const PAIRED = { ...BOTH, facilityPersonas: [Resident, Customer] };
 /** Tess is the technician of 501 and lives in 502. */
 const TESS = {
-  ...{ personId: 1004, sub: 'personid:1004', name: 'Tess Tech' },
-  ...{ personas: ServiceProvider | Resident, facilities: [501, 502] },
+  personId: 1004,
+  sub: 'personid:1004',
+  name: 'Tess Tech',
+  personas: ServiceProvider | Resident,
+  facilities: [501, 502],
   facilityPersonas: [ServiceProvider, Resident],
 };
 

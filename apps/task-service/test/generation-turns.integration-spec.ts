@@ -8,7 +8,10 @@ const SCHEDULES = 30;
 /** Of one schedule that is due every five minutes, up to the horizon. */
 const INSTANCES = 30 * 24 * 12;
 
-/** Somebody creates many schedules of many instances. Figures of rows, not of seconds: they do not depend on the machine. */
+/**
+ * Somebody creates many schedules of many instances. Figures of rows, not of seconds: they do not depend on
+ * the machine.
+ */
 describe.each([1, 2])('generation for one customer, with %i replicas', (replicas) => {
   let service: TaskFixture;
   const create = async (facilityId: number, schedule: string): Promise<ScheduleCreatedNotification> => {
@@ -49,7 +52,11 @@ describe.each([1, 2])('generation for one customer, with %i replicas', (replicas
     expect(await whenGenerated(911)).toBeLessThan((SCHEDULES * INSTANCES) / 2);
     const at = new Date().toISOString();
     await bus.publish(TaskInstanceGenerationRequested, {
-      ...{ facilityId: 912, scheduledFireTimeUtc: at, fireTimeUtc: at, misfired: false, missedCount: 0 },
+      facilityId: 912,
+      scheduledFireTimeUtc: at,
+      fireTimeUtc: at,
+      misfired: false,
+      missedCount: 0,
     });
     expect(await whenGenerated(912)).toBeLessThan((SCHEDULES * INSTANCES * 3) / 4);
     await eventually(

@@ -194,7 +194,13 @@ describe('generation of instances', () => {
     const created = await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
     const { scheduleId, name, schedule, timeZone, createdAtUtc, createdBy } = created.body;
     await scheduling.publish(ScheduleCreatedNotification, {
-      ...{ scheduleId, facilityId: 803, name, schedule, timeZone, createdAtUtc, createdBy },
+      scheduleId,
+      facilityId: 803,
+      name,
+      schedule,
+      timeZone,
+      createdAtUtc,
+      createdBy,
     });
     const rows = await eventually(async () => {
       const found = await instances(803);

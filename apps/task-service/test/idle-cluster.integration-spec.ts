@@ -23,13 +23,11 @@ describe('an idle cluster of three', () => {
         logQuery: (sql: string) => {
           if (/task\.triggers/.test(sql)) looks.push(performance.now());
         },
-        ...{
-          logQueryError: ignore,
-          logQuerySlow: ignore,
-          logSchemaBuild: ignore,
-          logMigration: ignore,
-          log: ignore,
-        },
+        logQueryError: ignore,
+        logQuerySlow: ignore,
+        logSchemaBuild: ignore,
+        logMigration: ignore,
+        log: ignore,
       } satisfies Logger;
       app.get<DataSource>(getDataSourceToken(RELAY_POOL)).logger = logger;
       return looks;

@@ -8,7 +8,10 @@ import type { TaskFixture } from './task-fixture';
 
 /** Of one schedule, due every minute from tomorrow on. A facility may have 200,000. */
 const INSTANCES = testSize('TEST_RELEASED_INSTANCES', { quick: 30_000, full: 60_000 });
-/** What one transaction cancels, that of the change itself included: no answer waits for more, however many instances there are. */
+/**
+ * What one transaction cancels, that of the change itself included: no answer waits for more, however many
+ * instances there are.
+ */
 const INSTANCES_PER_STEP = 5_000;
 const RELEASE_LIMIT_MS = 240_000;
 let lastFacility = 40_000;
@@ -44,7 +47,9 @@ describe('a change of a schedule with very many instances to come', () => {
       `INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
        SELECT $1, $2, 'Round', date_trunc('day', now(), 'UTC') + interval '1 day' + n * interval '1 minute'
        FROM generate_series(1, $3::int) AS n`,
-      ...[schedule.id, schedule.facilityId, count],
+      schedule.id,
+      schedule.facilityId,
+      count,
     );
     await query(
       `UPDATE task.schedules SET generated_until = (SELECT max(due_at) FROM task.instances WHERE schedule_id = $1)

@@ -79,8 +79,11 @@ describe('task instances', () => {
       completedAtUtc: '2026-03-02T07:30:00.000Z',
       completedBy,
       notes: 'all out in 4 min',
-      ...{ template: null, cancelledAtUtc: null, cancelledBy: null },
-      ...{ cancellationCause: null, cancellationReason: null },
+      template: null,
+      cancelledAtUtc: null,
+      cancelledBy: null,
+      cancellationCause: null,
+      cancellationReason: null,
     });
     expect((await service.api.get(`/Instances/${id}`).set(CUSTOMER).expect(200)).body).toEqual(answer.body);
     const [event, ...others] = await completedEvents(id);

@@ -30,8 +30,10 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
        FROM generate_series(1, $1::int) AS n`,
       [count, 'ScheduleCreatedEvent'],
     );
-  /** Pages of the outbox and its indexes that the work reads. What a connection has read is counted when it says so, else at any
-   *  moment: the one that stores events has to say so, too. */
+  /**
+   * Pages of the outbox and its indexes that the work reads. What a connection has read is counted when it
+   * says so, else at any moment: the one that stores events has to say so, too.
+   */
   const pagesOf = async (work: () => Promise<unknown>): Promise<number> => {
     const read = async (): Promise<number> => {
       for (const statement of ['SELECT pg_stat_force_next_flush()', 'SELECT 1']) {

@@ -15,7 +15,10 @@ const CONVERSATION = '181c0000-6393-3630-b1b7-08daf4e7c6db';
 const urn = (name: string): string => `urn:message:${NAMESPACE}:${name}`;
 const addressOf = (endpoint: string): string => `rabbitmq://localhost/vhost/${endpoint}?temporary=true`;
 
-/** What MassTransit 8 puts on the wire, after its published envelope format: every member, null where it has nothing to say. */
+/**
+ * What MassTransit 8 puts on the wire, after its published envelope format: every member, null where it has
+ * nothing to say.
+ */
 function massTransitEnvelope(messageType: string[], message: object, addresses: object = {}) {
   return {
     messageId: randomUUID(),
@@ -33,9 +36,14 @@ function massTransitEnvelope(messageType: string[], message: object, addresses: 
     sentTime: '2026-01-05T10:00:01.2345678Z',
     headers: { tenant: 'acme' },
     host: {
-      ...{ machineName: 'customers-1', processName: 'Customers.Api', processId: 427 },
-      ...{ assembly: 'Customers.Api', assemblyVersion: '1.0.0.0', frameworkVersion: '8.0.11' },
-      ...{ massTransitVersion: '8.3.4.0', operatingSystemVersion: 'Unix 6.1.0.28' },
+      machineName: 'customers-1',
+      processName: 'Customers.Api',
+      processId: 427,
+      assembly: 'Customers.Api',
+      assemblyVersion: '1.0.0.0',
+      frameworkVersion: '8.0.11',
+      massTransitVersion: '8.3.4.0',
+      operatingSystemVersion: 'Unix 6.1.0.28',
     },
     ...addresses,
   };
@@ -64,8 +72,11 @@ describe('a client that is not ours', () => {
       return message;
     });
   const change = (facilityId: number) => ({
-    ...{ eventId: randomUUID(), occurredAtUtc: '2026-01-05T10:00:00Z', businessUnitId: facilityId },
-    ...{ facilityIds: [facilityId], changeType: 'Activated' },
+    eventId: randomUUID(),
+    occurredAtUtc: '2026-01-05T10:00:00Z',
+    businessUnitId: facilityId,
+    facilityIds: [facilityId],
+    changeType: 'Activated',
   });
 
   beforeAll(async () => {

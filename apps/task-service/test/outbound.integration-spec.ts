@@ -129,7 +129,8 @@ describe('the outbound proxy', () => {
     await service.api.get('/health/live').expect(200);
     await mainBus.restore();
     const published = await publishedFor(420, 20);
-    // An event whose confirm was lost may come twice; the order of their first coming is the order of creation.
+    // An event whose confirm was lost may come twice; the order of their first coming is the order of
+    // creation.
     expect([...new Set(published)]).toEqual(created);
     await isDrained();
     // An outage is nobody's refusal.

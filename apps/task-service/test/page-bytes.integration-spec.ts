@@ -127,7 +127,8 @@ describe('pages of a list', () => {
     expect((await read('/Instances', { ...query, pageSize: 1 })).length).toBeLessThanOrEqual(5);
     const all = await read('/Instances', { ...query, status: 'Completed', pageSize: 1_000 });
     expect(all.flatMap(({ body }) => body['instances'])).toHaveLength(11_997);
-    // Who may not see the facility learns no more than of a schedule that there is not: no instant by the key of a page.
+    // Who may not see the facility learns no more than of a schedule that there is not: no instant by the key
+    // of a page.
     for (const asked of [query, { ...query, scheduleId: randomUUID() }]) {
       const { body } = await service.api.get('/Instances').query(asked).set(CUSTOMER).expect(200);
       expect(body).toEqual({ instances: [], nextPageKey: null });

@@ -8,8 +8,14 @@ import type { TaskFixture } from './task-fixture';
 const POOL = { DATABASE_POOL_SIZE: '14', DATABASE_POOL_CONSUMERS: '4', DATABASE_POOL_RELAY: '2' };
 
 const READS = [
-  ...['/Instances', '/Instances/{id}', '/Schedules', '/Schedules/{id}', '/Schedules/{id}/occurrences'],
-  ...['/Calendars/{id}', '/Triggers', '/Triggers/501/fires'],
+  '/Instances',
+  '/Instances/{id}',
+  '/Schedules',
+  '/Schedules/{id}',
+  '/Schedules/{id}/occurrences',
+  '/Calendars/{id}',
+  '/Triggers',
+  '/Triggers/501/fires',
 ];
 const PREVIEW = '/Schedules/commands/preview';
 

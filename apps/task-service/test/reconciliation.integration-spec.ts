@@ -211,7 +211,8 @@ describe('reconciliation', () => {
       const found = await reconcile('--apply');
       expect(found.filter(({ problem }) => problem === 'trigger that cannot be evaluated')).toEqual([
         expect.objectContaining({
-          ...{ facilityId: 910, id: 'Facility-910' },
+          facilityId: 910,
+          id: 'Facility-910',
           repair: expect.stringMatching(/^none: .*; schedule the generation of the facility anew$/),
         }),
       ]);

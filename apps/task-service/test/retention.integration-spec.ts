@@ -52,8 +52,11 @@ describe('retention of', () => {
 
     it('are forgotten after the configured days once they are completed or cancelled; pending and younger ones stay', async () => {
       const scheduleId = await addInstances({
-        ...{ Completed: '101 days', Cancelled: '102 days', Released: '101 days', Pending: '103 days' },
-        ...{ 'Completed lately': '98 days' },
+        Completed: '101 days',
+        Cancelled: '102 days',
+        Released: '101 days',
+        Pending: '103 days',
+        'Completed lately': '98 days',
       });
       const job = service.app.get(InstanceRetentionJob);
       expect(await Promise.all([job.run(), job.run()]).then(([one, other]) => one + other)).toBe(3_600);
@@ -67,9 +70,12 @@ describe('retention of', () => {
     it('are kept for longer than generation goes back, which would make them again', () => {
       const load = (days: string) =>
         loadTaskServiceConfig({
-          ...{ ...environment('http://127.0.0.1:9'), DATABASE_URL: service.database.url },
-          ...{ RABBITMQ_MAIN_URL: 'amqp://localhost', RABBITMQ_SCHEDULING_URL: 'amqp://localhost' },
-          ...{ GENERATION_CATCH_UP_DAYS: '90', INSTANCE_RETENTION_DAYS: days },
+          ...environment('http://127.0.0.1:9'),
+          DATABASE_URL: service.database.url,
+          RABBITMQ_MAIN_URL: 'amqp://localhost',
+          RABBITMQ_SCHEDULING_URL: 'amqp://localhost',
+          GENERATION_CATCH_UP_DAYS: '90',
+          INSTANCE_RETENTION_DAYS: days,
         });
       expect(() => load('90')).toThrow('INSTANCE_RETENTION_DAYS: must be 0 or more');
       expect([load('0'), load('91')].map((config) => config.INSTANCE_RETENTION_DAYS)).toEqual([0, 91]);
@@ -108,9 +114,15 @@ describe('retention of', () => {
       const job = service.app.get(RemovedScheduleRetentionJob);
       const key = randomUUID();
       const ids = {
-        ...{ old: await create(key), young: await create(), active: await create(), paused: await create() },
-        ...{ pending: await create(), completed: await create(), released: await create() },
-        ...{ releasing: await create(), removedByTheOldRelease: await create() },
+        old: await create(key),
+        young: await create(),
+        active: await create(),
+        paused: await create(),
+        pending: await create(),
+        completed: await create(),
+        released: await create(),
+        releasing: await create(),
+        removedByTheOldRelease: await create(),
       };
       await addInstance('instances', ids.pending, 'Pending');
       await addInstance('instances', ids.completed, 'Completed');

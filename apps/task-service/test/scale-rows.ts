@@ -1,9 +1,12 @@
-/** Statements that fill the task service's database with as many rows of each kind.
+/**
+ * Statements that fill the task service's database with as many rows of each kind.
  *
  * @param instances of these so many, for schedules as many as `rows`
  *
- * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the newest. The others have ten
- * schedules each; facility 1,000,001 is the newest. The broker has been away for so long that as many events wait. */
+ * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the
+ * newest. The others have ten schedules each; facility 1,000,001 is the newest. The broker has been away for
+ * so long that as many events wait.
+ */
 export function scaleRowsOfTasks(rows: number, instances = rows): readonly string[] {
   const n = String(rows);
   const m = String(instances);
@@ -44,15 +47,20 @@ export function scaleRowsOfTasks(rows: number, instances = rows): readonly strin
   ];
 }
 
-/** As many schedules of each of 20 facilities, one facility after the other in turns. Synchronous: no vacuum sees a row before its commit
- *  is on the disk. */
+/**
+ * As many schedules of each of 20 facilities, one facility after the other in turns. Synchronous: no vacuum
+ * sees a row before its commit is on the disk.
+ */
 export const fillTwentyFacilities = (each: number): string => `
   SET LOCAL synchronous_commit = on;
   INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
     request_digest)
   SELECT gen_random_uuid(), 1 + n % 20, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd' FROM generate_series(1, ${20 * each}) AS n`;
 
-/** Of each of 200 facilities as many instances, and the facilities' schedules. The instances of all come in turns. */
+/**
+ * Of each of 200 facilities as many instances, and the facilities' schedules. The instances of all come in
+ * turns.
+ */
 export const fillBusyFacilities = (each: number): readonly string[] => [
   `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
      request_digest)
@@ -63,7 +71,10 @@ export const fillBusyFacilities = (each: number): readonly string[] => [
    FROM generate_series(1, 200) AS n, generate_series(1, ${each}) AS day ORDER BY day, n`,
 ];
 
-/** Of facility 9 as many removed schedules, and after them ten of each other state; of 20 other facilities 900 active ones each. */
+/**
+ * Of facility 9 as many removed schedules, and after them ten of each other state; of 20 other facilities 900
+ * active ones each.
+ */
 export const fillFacilityWithRemoved = (removed: number): string => `
   INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_at, created_by_subject,
     created_by_persona, request_digest, status, ended_at, removed_at)
@@ -79,7 +90,9 @@ export const fillReleasedOfOneSchedule = (): string => `
   INSERT INTO task.released_instances (schedule_id, facility_id, name, due_at, status, cancelled_at, cancellation_cause)
   SELECT ${uuid('1')}, 9, 'Inspect', now() + n * interval '1 second', 'Cancelled', now(), 'Pause' FROM generate_series(1, 20000) AS n`;
 
-/** A template that as many instances share, half of them released, and a thousand that nothing has any more. */
+/**
+ * A template that as many instances share, half of them released, and a thousand that nothing has any more.
+ */
 export const fillOneTemplate = (instances: number): readonly string[] => [
   `INSERT INTO task.templates (template_id, template, used_at)
    SELECT ${uuid('n')}, json_build_object('n', n)::text, now() - interval '2 days' FROM generate_series(1, 1001) AS n`,

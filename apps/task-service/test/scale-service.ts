@@ -26,24 +26,36 @@ export const instances = (d: DataSource) => new InstancesRepository(d.getReposit
 export const outbox = (d: DataSource) => new OutboxRepository(d.getRepository(OutboxMessage));
 
 export const outboxMessage = (facilityId: number) => ({
-  ...{ partition: 3, facilityId, messageId: randomUUID(), messageType: 'ScheduleCreatedEvent' },
-  ...{ conversationId: null, sentAt: new Date(), traceHeaders: {}, message: {} },
+  partition: 3,
+  facilityId,
+  messageId: randomUUID(),
+  messageType: 'ScheduleCreatedEvent',
+  conversationId: null,
+  sentAt: new Date(),
+  traceHeaders: {},
+  message: {},
 });
 
 async function createSchedule(d: DataSource, facilityId = 9): Promise<void> {
   const scheduleId = randomUUID();
   const schedule = {
-    ...{
-      scheduleId,
-      facilityId,
-      name: 'Inspect',
-      description: null,
-      schedule: '0 2 * * *',
-      timeZone: 'UTC',
-    },
-    ...{ startDate: null, endDate: null, calendarId: null, startsAt: null, template: null },
-    ...{ createdBySubject: 'personid:1', createdByPersonId: 1, createdByName: null, createdByPersona: 4 },
-    ...{ idempotencyKey: null, requestDigest: 'd' },
+    scheduleId,
+    facilityId,
+    name: 'Inspect',
+    description: null,
+    schedule: '0 2 * * *',
+    timeZone: 'UTC',
+    startDate: null,
+    endDate: null,
+    calendarId: null,
+    startsAt: null,
+    template: null,
+    createdBySubject: 'personid:1',
+    createdByPersonId: 1,
+    createdByName: null,
+    createdByPersona: 4,
+    idempotencyKey: null,
+    requestDigest: 'd',
   };
   expect(await schedules(d).insert({ schedule, event: outboxMessage(facilityId) })).toMatchObject({
     scheduleId,
@@ -51,6 +63,8 @@ async function createSchedule(d: DataSource, facilityId = 9): Promise<void> {
 }
 
 export const CREATE = {
-  ...{ name: 'create a schedule', pages: 200, prepared: true },
+  name: 'create a schedule',
+  pages: 200,
+  prepared: true,
   work: (d: DataSource) => createSchedule(d),
 };

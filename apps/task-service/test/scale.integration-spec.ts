@@ -41,8 +41,12 @@ const inTransaction =
 async function fireBatch(dataSource: DataSource): Promise<void> {
   const { recorded } = await triggers(dataSource).fireDue(dataSource, (due) => ({
     fires: due.map(({ facilityId, dueAt }) => ({
-      ...{ facilityId, scheduledAt: dueAt, misfired: false, missedCount: 0 },
-      ...{ nextFireAt: new Date(dueAt.getTime() + 86_400_000), message: outboxMessage(facilityId) },
+      facilityId,
+      scheduledAt: dueAt,
+      misfired: false,
+      missedCount: 0,
+      nextFireAt: new Date(dueAt.getTime() + 86_400_000),
+      message: outboxMessage(facilityId),
     })),
     failed: [],
   }));

@@ -17,8 +17,13 @@ import type { TaskFixture } from './task-fixture';
 
 const DAY_MS = 86_400_000;
 const EVENTS = [
-  ...[ScheduleCreatedEvent, ScheduleUpdatedEvent, SchedulePausedEvent, ScheduleResumedEvent],
-  ...[ScheduleRemovedEvent, TaskInstanceCancelledEvent, TaskInstanceCompletedEvent],
+  ScheduleCreatedEvent,
+  ScheduleUpdatedEvent,
+  SchedulePausedEvent,
+  ScheduleResumedEvent,
+  ScheduleRemovedEvent,
+  TaskInstanceCancelledEvent,
+  TaskInstanceCompletedEvent,
 ];
 let lastFacility = 20_000;
 
@@ -134,9 +139,11 @@ describe('the life of a schedule', () => {
     const { changedAtUtc, ...message } = updated?.message ?? {};
     expect(message).toEqual({
       ...created?.message,
-      ...{ name: 'Long round', schedule: '0 9,15 * * 1-5' },
+      name: 'Long round',
+      schedule: '0 9,15 * * 1-5',
       changedBy: { personId: null, name: 'Ivy Internal', persona: 1 },
-      ...{ effectiveFromUtc: changedAtUtc, cancelledInstances: cancelled.length },
+      effectiveFromUtc: changedAtUtc,
+      cancelledInstances: cancelled.length,
     });
   });
 
@@ -216,8 +223,11 @@ describe('the life of a schedule', () => {
     expect(await generate(facilityId)).toBe(0);
     const found = await events(facilityId);
     expect(names(found)).toEqual([
-      ...['ScheduleCreatedEvent', 'TaskInstanceCompletedEvent', 'TaskInstanceCancelledEvent'],
-      ...['SchedulePausedEvent', 'ScheduleResumedEvent'],
+      'ScheduleCreatedEvent',
+      'TaskInstanceCompletedEvent',
+      'TaskInstanceCancelledEvent',
+      'SchedulePausedEvent',
+      'ScheduleResumedEvent',
     ]);
     expect(found.slice(3).map(({ message }) => message['cancelledInstances'])).toEqual([28, 0]);
   });
@@ -252,7 +262,9 @@ describe('the life of a schedule', () => {
     const [first, second] = await pending(id);
     const answer = await cancel(first?.id ?? '', { reason: 'closed' }).expect(200);
     expect(answer.body).toMatchObject({
-      ...{ status: 'Cancelled', cancellationCause: 'Person', cancellationReason: 'closed' },
+      status: 'Cancelled',
+      cancellationCause: 'Person',
+      cancellationReason: 'closed',
       cancelledBy: { personId: null, name: 'Ivy Internal', persona: 1 },
     });
     expect((await cancel(first?.id ?? '').expect(200)).body).toEqual(answer.body);
@@ -274,7 +286,10 @@ describe('the life of a schedule', () => {
     await cancel(randomUUID()).expect(404);
     const [, cancelled] = await events(facilityId);
     expect(cancelled?.message).toEqual({
-      ...{ taskInstanceId: first?.id, scheduleId: id, facilityId, dueAtUtc: first?.due.toISOString() },
+      taskInstanceId: first?.id,
+      scheduleId: id,
+      facilityId,
+      dueAtUtc: first?.due.toISOString(),
       changedAtUtc: answer.body.cancelledAtUtc,
       changedBy: { personId: null, name: 'Ivy Internal', persona: 1 },
     });

@@ -17,8 +17,13 @@ const YEAR = new Date().getUTCFullYear() + 1;
 /** Sequences begin shortly before clocks go forward in Europe, or back. */
 const STARTS = [Date.UTC(YEAR, 2, 20, 10), Date.UTC(YEAR, 9, 20, 10)];
 const EVENTS = [
-  ...['ScheduleCreatedEvent', 'ScheduleUpdatedEvent', 'SchedulePausedEvent', 'ScheduleResumedEvent'],
-  ...['ScheduleRemovedEvent', 'TaskInstanceCompletedEvent', 'TaskInstanceCancelledEvent'],
+  'ScheduleCreatedEvent',
+  'ScheduleUpdatedEvent',
+  'SchedulePausedEvent',
+  'ScheduleResumedEvent',
+  'ScheduleRemovedEvent',
+  'TaskInstanceCompletedEvent',
+  'TaskInstanceCancelledEvent',
 ];
 
 const date = fc.integer({ min: 0, max: 45 }).map((days) => days * DAY_MS);
@@ -63,7 +68,10 @@ describe('random lives of schedules', () => {
   const expected = new Map<number, string[]>();
   const heard = new Map<number, string[]>();
 
-  /** The database's clock stands still and is set: `now()` of the service's statements is a function of the test's. */
+  /**
+   * The database's clock stands still and is set: `now()` of the service's statements is a function of the
+   * test's.
+   */
   const useTestClock = () => {
     for (const token of [DataSource, getDataSourceToken(CONSUMER_POOL)]) {
       const { master } = service.app.get<DataSource>(token).driver as unknown as { master: Pool };

@@ -14,7 +14,10 @@ import { Trigger } from '../src/scheduler/trigger.entity';
 import { ACQUIRE_DUE, TriggersRepository } from '../src/scheduler/triggers.repository';
 import { migrate, migrationSettings } from './task-fixture';
 
-/** Replicas as the scheduler sees them: each with connections of its own, nothing between them but the database. */
+/**
+ * Replicas as the scheduler sees them: each with connections of its own, nothing between them but the
+ * database.
+ */
 describe('schedulers on one trigger store', () => {
   let database: TestDatabase;
   const dataSources: DataSource[] = [];

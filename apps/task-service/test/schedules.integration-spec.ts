@@ -13,12 +13,30 @@ import type { TaskFixture } from './task-fixture';
 
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 const ENVELOPE_MEMBERS = [
-  ...['messageId', 'requestId', 'correlationId', 'conversationId', 'initiatorId', 'sourceAddress'],
-  ...['destinationAddress', 'responseAddress', 'faultAddress', 'messageType', 'message', 'expirationTime'],
-  ...['sentTime', 'headers', 'host'],
+  'messageId',
+  'requestId',
+  'correlationId',
+  'conversationId',
+  'initiatorId',
+  'sourceAddress',
+  'destinationAddress',
+  'responseAddress',
+  'faultAddress',
+  'messageType',
+  'message',
+  'expirationTime',
+  'sentTime',
+  'headers',
+  'host',
 ];
 const EVENT_MEMBERS = [
-  ...['scheduleId', 'facilityId', 'name', 'schedule', 'timeZone', 'createdAtUtc', 'createdBy'],
+  'scheduleId',
+  'facilityId',
+  'name',
+  'schedule',
+  'timeZone',
+  'createdAtUtc',
+  'createdBy',
 ];
 
 describe('schedules', () => {
@@ -91,7 +109,8 @@ describe('schedules', () => {
       return ours;
     });
     expect(event.message).toMatchObject({ name, createdAtUtc });
-    // Members come in the order of envelope and contract, although the database keeps the message in another one.
+    // Members come in the order of envelope and contract, although the database keeps the message in another
+    // one.
     expect(Object.keys(event)).toEqual(ENVELOPE_MEMBERS);
     expect(Object.keys(event.message)).toEqual(EVENT_MEMBERS);
   });

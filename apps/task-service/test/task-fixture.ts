@@ -38,7 +38,10 @@ export interface TaskFixture {
   apis: ReturnType<typeof request>[];
   app: NestFastifyApplication;
   api: ReturnType<typeof request>;
-  /** Declares a queue for a message type and returns its name, so that what is published there is routed and can be read. */
+  /**
+   * Declares a queue for a message type and returns its name, so that what is published there is routed and
+   * can be read.
+   */
   watch(contract: MessageContract<unknown>): Promise<string>;
   /** Messages published since `watch`, oldest first, once there are `count`. */
   received<T>(contract: MessageContract<T>, count: number): Promise<ReceivedEnvelope<T>[]>;
@@ -107,7 +110,13 @@ export async function startTaskService(options: TaskFixtureOptions = {}): Promis
   const brokers = { main, scheduling };
   const buses: PlainBus[] = [];
   const fixture: TaskFixture = {
-    ...{ database, brokers, auth, apps, apis, app, api },
+    database,
+    brokers,
+    auth,
+    apps,
+    apis,
+    app,
+    api,
     ...observer(brokers),
     async restart(meanwhile = () => Promise.resolve()) {
       await apps[0]?.close();
@@ -184,12 +193,10 @@ export function migrationSettings(url: string): Parameters<typeof runMigrations>
 
 export function environment(authServiceUrl: string): NodeJS.ProcessEnv {
   return {
-    ...{
-      NODE_ENV: 'test',
-      PORT: '0',
-      METRICS_PORT: '0',
-      LOG_LEVEL: 'warn',
-    },
+    NODE_ENV: 'test',
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'warn',
     ...authServiceVariables(authServiceUrl),
     CURSOR_HMAC_KEY: SECRET,
     REQUEST_TIMEOUT_MS: '5000',

@@ -41,8 +41,10 @@ export class AccessTokenValidator {
     this.verifier = new AccessTokenVerifier({ ...rest, revocations: this.revocations });
   }
 
-  /** Reads the revocations and keeps them up to date from now on. Resolves after the first attempt, whether or not it succeeded: until one
-   *  does, no token is accepted. */
+  /**
+   * Reads the revocations and keeps them up to date from now on. Resolves after the first attempt, whether or
+   * not it succeeded: until one does, no token is accepted.
+   */
   start(): Promise<void> {
     return this.revocations.start();
   }
@@ -51,9 +53,13 @@ export class AccessTokenValidator {
     return this.revocations.stop();
   }
 
-  /** Who sent a request. @param authorization its header
-   *  @throws {AccessTokenError} when there is no good token
-   *  @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach; `accessRefusal` says how to respond to both */
+  /**
+   * Who sent a request.
+   * @param authorization its header
+   * @throws {AccessTokenError} when there is no good token
+   * @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach; `accessRefusal`
+   * says how to respond to both
+   */
   async callerOf(authorization: string | undefined): Promise<Caller> {
     const token = bearerToken(authorization);
     if (token === null) throw new AccessTokenError('missing');
@@ -79,12 +85,17 @@ export interface AuthServiceTrust {
   fetch?: typeof globalThis.fetch;
 }
 
-/** The options of a service that accepts the tokens of an auth-service: its keys, published or given, and its revocations. */
+/**
+ * The options of a service that accepts the tokens of an auth-service: its keys, published or given, and its
+ * revocations.
+ */
 export function trustAuthService(trust: AuthServiceTrust): AccessTokensOptions {
   const { authServiceUrl, issuer, audience, keys = staticKeys([]), legacyIssuers = [], ownTokens } = trust;
   const client = { authServiceUrl, ...(trust.fetch === undefined ? {} : { fetch: trust.fetch }) };
   return {
-    ...{ issuer, audience, legacyIssuers },
+    issuer,
+    audience,
+    legacyIssuers,
     keys: combineKeys(keys, authServiceKeys(client)),
     revocations: httpRevocationSource({
       ...client,

@@ -65,7 +65,10 @@ export interface DoorsApplication {
   source: { down: boolean };
 }
 
-/** A small service whose routes show every kind of rule. Revocations are polled every 10 ms and too old after 1.5 s, more than a busy machine pauses. */
+/**
+ * A small service whose routes show every kind of rule. Revocations are polled every 10 ms and too old after
+ * 1.5 s, more than a busy machine pauses.
+ */
 export async function startDoorsApplication(): Promise<DoorsApplication> {
   const keys = new KeyRing(testKeys());
   const revocations: Revocation[] = [];

@@ -13,8 +13,16 @@ import { Persona } from '@platform/personas';
 
 const PACKAGES = ['personas', 'contracts', 'auth-client', 'access-tokens'];
 const LINKED = [
-  ...['zod', 'jsonwebtoken', 'passport', 'passport-jwt', 'reflect-metadata', 'fastify'],
-  ...['@nestjs/common', '@nestjs/core', '@nestjs/passport', '@nestjs/platform-express'],
+  'zod',
+  'jsonwebtoken',
+  'passport',
+  'passport-jwt',
+  'reflect-metadata',
+  'fastify',
+  '@nestjs/common',
+  '@nestjs/core',
+  '@nestjs/passport',
+  '@nestjs/platform-express',
 ];
 /** From when a revocation is published until every service refuses the token. */
 const REVOKED_WITHIN_MS = 2_000;

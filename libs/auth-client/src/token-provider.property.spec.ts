@@ -27,8 +27,10 @@ const anything = fc.oneof<fc.Arbitrary<Step>[]>(
   fc.record({ answer: fc.constantFrom<Answer>('token', 'token', 'short token', 'outage', 'refusal') }),
   fc.constant<Step>({ invalidate: true }),
 );
-/** A request answered after a while, and somebody who comes when its token is about to change hands or within its life: chance alone
- *  would seldom get there. */
+/**
+ * A request answered after a while, and somebody who comes when its token is about to change hands or within
+ * its life: chance alone would seldom get there.
+ */
 const life = fc.tuple(
   asking,
   fc.record({ pass: fc.integer({ min: 1, max: TIMEOUT_MS }) }),
@@ -60,7 +62,9 @@ class Play {
   private pending: { askedAtMs: number; resolve: (answer: Response | Error) => void } | null = null;
   private held: { token: string; renewAtMs: number; endsAtMs: number } | null = null;
   private failures = 0;
-  /** After a failure no request may start before the first, and every need must start one after the second. */
+  /**
+   * After a failure no request may start before the first, and every need must start one after the second.
+   */
   private quiet = { untilMs: -Infinity, atMostUntilMs: -Infinity };
   private readonly provider = new TokenProvider({
     authServiceUrl: 'http://auth.test',
@@ -116,7 +120,8 @@ class Play {
     if (!isDue) expect(this.requests).toBe(requests);
     else if (this.nowMs > this.quiet.atMostUntilMs) expect(this.pending).not.toBeNull();
     expect(this.requests - requests).toBeLessThanOrEqual(1);
-    // While the old token is good nobody waits and nobody fails; later all wait for the one request, or hear of its failure at once.
+    // While the old token is good nobody waits and nobody fails; later all wait for the one request, or hear
+    // of its failure at once.
     if (isGood) expect(given).toEqual(Array(callers).fill(held.token));
     else if (wasPending || this.pending !== null) expect(given).toEqual([]);
     else expect(given).toEqual(Array(callers).fill(expect.any(TokenRequestError)));

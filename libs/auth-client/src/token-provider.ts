@@ -2,7 +2,10 @@ import { createTrustRequest } from './trust-request';
 
 /** Why no token came. */
 export type TokenRequestFailure =
-  /** The service refused: `status` and `rejectionReason` say how. Asking again with the same settings will not help. */
+  /**
+   * The service refused: `status` and `rejectionReason` say how. Asking again with the same settings will not
+   * help.
+   */
   | 'rejected'
   /** The service is out of reach, overloaded or sends an invalid response; it will be asked again. */
   | 'unavailable'
@@ -44,7 +47,10 @@ export interface TokenProviderOptions {
   monotonicMs?: () => number;
   /** Longest wait for auth-service, in milliseconds. Default 5,000. */
   timeoutMs?: number;
-  /** How long before its end a token is renewed, in milliseconds; never more than a fifth of its life. Default 5 min. */
+  /**
+   * How long before its end a token is renewed, in milliseconds; never more than a fifth of its life. Default
+   * 5 min.
+   */
   renewBeforeMs?: number;
 }
 
@@ -61,16 +67,20 @@ const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = { unavailable: 5_000, aborted: 5_000, rejected: 30_000 } as const;
 
 /**
- * Keeps one access token for a service's own identity (POST /auth/token/trust) and renews it before it ends. However many
- * callers wait, one request is under way; while auth-service fails, the old token serves until its end, and after that
- * callers get the last error at once until the backoff (250 ms doubling to 5 s, to 30 s when refused; jitter) is over.
+ * Keeps one access token for a service's own identity (POST /auth/token/trust) and renews it before it ends.
+ * However many callers wait, one request is under way; while auth-service fails, the old token serves until
+ * its end, and after that callers get the last error at once until the backoff (250 ms doubling to 5 s, to 30
+ * s when refused; jitter) is over.
  */
 export class TokenProvider {
   private renewing: Promise<HeldToken> | null = null;
   private failures = 0;
   private retryAtMs = 0;
   private lastError: TokenRequestError | null = null;
-  /** Private by nature, not only by type, so that printing or serialising a provider shows no secret and no token. */
+  /**
+   * Private by nature, not only by type, so that printing or serialising a provider shows no secret and no
+   * token.
+   */
   readonly #options: TokenProviderOptions;
   #held: HeldToken | null = null;
 
@@ -79,7 +89,8 @@ export class TokenProvider {
   }
 
   /**
-   * A token that is good for a while yet. `signal` ends this caller's wait only; the request goes on for the others.
+   * A token that is good for a while yet. `signal` ends this caller's wait only; the request goes on for the
+   * others.
    * @throws {TokenRequestError} when there is none to be had
    */
   async getToken(signal?: AbortSignal): Promise<string> {
@@ -87,14 +98,18 @@ export class TokenProvider {
     const held = this.#held;
     if (held && nowMs < held.renewAtMs) return held.accessToken;
     if (held && nowMs < held.endsAtMs) {
-      // Still good: renew behind the caller's back, and let its failure wait for somebody who needs the result.
+      // Still good: renew behind the caller's back, and let its failure wait for somebody who needs the
+      // result.
       this.renew().catch(() => undefined);
       return held.accessToken;
     }
     return (await untilAborted(this.renew(), signal)).accessToken;
   }
 
-  /** Call it when a service refused the token with 401: the next `getToken` brings another. Old tokens are ignored. */
+  /**
+   * Call it when a service refused the token with 401: the next `getToken` brings another. Old tokens are
+   * ignored.
+   */
   invalidate(token: string): void {
     if (this.#held?.accessToken === token) this.#held = null;
   }
@@ -190,7 +205,8 @@ const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /**
  * Reads the response of a token endpoint.
- * @throws {TokenRequestError} `rejected` for a TokenResponse that says so and for other 4xx responses, else `unavailable`
+ * @throws {TokenRequestError} `rejected` for a TokenResponse that says so and for other 4xx responses, else
+ * `unavailable`
  */
 function readTokenResponse(status: number, text: string): IssuedToken {
   const body = parseObject(text);
@@ -207,7 +223,9 @@ function readTokenResponse(status: number, text: string): IssuedToken {
   );
 }
 
-/** From `iat` to `exp`, in milliseconds: a duration, so that it holds whatever the clocks on both sides say. */
+/**
+ * From `iat` to `exp`, in milliseconds: a duration, so that it holds whatever the clocks on both sides say.
+ */
 function lifetimeMs(token: string): number {
   const payload = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const lifetime = (Number(payload?.['exp']) - Number(payload?.['iat'])) * 1_000;

@@ -62,8 +62,8 @@ export function trustSignedText(request: UnsignedTrustRequest): string {
 }
 
 /**
- * The request's `authenticationCode`: HMAC-SHA256 over the signed text, keyed with the UTF-8 bytes of the application's
- * shared secret, in standard padded base64.
+ * The request's `authenticationCode`: HMAC-SHA256 over the signed text, keyed with the UTF-8 bytes of the
+ * application's shared secret, in standard padded base64.
  * @throws {TrustRequestError} as `trustSignedText` does
  */
 export function signTrustRequest(request: UnsignedTrustRequest, secret: string): string {

@@ -21,7 +21,10 @@ const BUSES: Readonly<Record<Bus, string>> = {
   scheduling: 'The scheduling bus; another virtual host or another broker, or the same one',
 };
 
-/** What the task service does with the messages that are not responses, by wire name. Source: task messaging spec, message flows. */
+/**
+ * What the task service does with the messages that are not responses, by wire name. Source: task messaging
+ * spec, message flows.
+ */
 export interface ServiceOperations {
   readonly sends: readonly string[];
   readonly receives: readonly string[];
@@ -61,7 +64,10 @@ const SERVERS = Object.fromEntries(
   ]),
 );
 
-/** The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view. @param version of the release */
+/**
+ * The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view.
+ * @param version of the release
+ */
 export function asyncApiDocument(
   contracts: readonly Contract[],
   operations: ServiceOperations,
@@ -92,7 +98,8 @@ export function asyncApiDocument(
       },
     },
   };
-  // Every string is quoted, so that no parser takes one for something else; one object used twice is written twice.
+  // Every string is quoted, so that no parser takes one for something else; one object used twice is written
+  // twice.
   return stringify(document, {
     aliasDuplicateObjects: false,
     defaultKeyType: 'PLAIN',
@@ -171,15 +178,21 @@ const ENVELOPE = {
   description: 'The MassTransit v8 JSON envelope',
   required: ['messageId', 'messageType', 'message'],
   properties: {
-    ...{ messageId: UUID, requestId: OPTIONAL_UUID, correlationId: OPTIONAL_UUID },
-    ...{ conversationId: UUID, initiatorId: OPTIONAL_UUID },
-    ...{ sourceAddress: TEXT, destinationAddress: TEXT },
-    ...{ responseAddress: OPTIONAL_TEXT, faultAddress: OPTIONAL_TEXT },
+    messageId: UUID,
+    requestId: OPTIONAL_UUID,
+    correlationId: OPTIONAL_UUID,
+    conversationId: UUID,
+    initiatorId: OPTIONAL_UUID,
+    sourceAddress: TEXT,
+    destinationAddress: TEXT,
+    responseAddress: OPTIONAL_TEXT,
+    faultAddress: OPTIONAL_TEXT,
     messageType: { type: 'array', items: TEXT },
     message: { type: 'object' },
     expirationTime: { type: ['string', 'null'], format: 'date-time' },
     sentTime: { type: 'string', format: 'date-time' },
-    ...{ headers: { type: 'object' }, host: { type: 'object' } },
+    headers: { type: 'object' },
+    host: { type: 'object' },
   },
 };
 

@@ -13,7 +13,9 @@ import {
 /** Most facilities of one change: it is applied in one transaction. Source: docs/spec-gaps.md. */
 const MAX_FACILITIES = 10_000;
 
-/** What happened to a business unit. Source: task messaging spec, Events; fields from the design decisions. */
+/**
+ * What happened to a business unit. Source: task messaging spec, Events; fields from the design decisions.
+ */
 export const BusinessUnitChangeV1 = defineMessage({
   name: 'IBusinessUnitChangeV1',
   bus: 'main',
@@ -31,7 +33,10 @@ export const BusinessUnitChangeV1 = defineMessage({
 });
 export type BusinessUnitChangeV1 = MessageOf<typeof BusinessUnitChangeV1>;
 
-/** The fields of ScheduleCreatedEvent, which the scheduling service passes on unchanged as IScheduleCreatedEvent. */
+/**
+ * The fields of ScheduleCreatedEvent, which the scheduling service passes on unchanged as
+ * IScheduleCreatedEvent.
+ */
 export const scheduleCreatedFields = z.object({
   scheduleId: identifier,
   facilityId: integerId,

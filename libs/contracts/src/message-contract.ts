@@ -1,17 +1,24 @@
 import { z } from 'zod';
 
-/** Which of the platform's two bus instances carries a message. Source: task messaging spec, "What the service does" 4. */
+/**
+ * Which of the platform's two bus instances carries a message. Source: task messaging spec, "What the service
+ * does" 4.
+ */
 export type Bus = 'main' | 'scheduling';
 
-/** What two services agree on for one message type. Messages only grow; a breaking change is a new `…V2` type. */
+/**
+ * What two services agree on for one message type. Messages only grow; a breaking change is a new `…V2` type.
+ */
 export interface MessageContract<T> {
   /** Wire name, verbatim, without namespace: `IBusinessUnitChangeV1`. */
   readonly name: string;
   readonly bus: Bus;
   /** One sentence: who sends it, who receives it, what it means. */
   readonly description: string;
-  /** Whether the message is lost work without a receiver: it is then not sent until a queue takes it. Other events are facts: they are
-   *  sent whether or not anybody subscribes. */
+  /**
+   * Whether the message is lost work without a receiver: it is then not sent until a queue takes it. Other
+   * events are facts: they are sent whether or not anybody subscribes.
+   */
   readonly needsReceiver: boolean;
   /** Strict about the fields it knows; fields it does not know are dropped, never refused. */
   readonly schema: z.ZodType<T>;
@@ -70,13 +77,21 @@ export function messageJsonSchema(contract: MessageContract<unknown>): Record<st
 /** A facility's or business unit's number: an integer that survives a double. */
 export const integerId = z.int();
 
-/** Any 128-bit identifier in the 8-4-4-4-12 form. Not `z.uuid()`: the sequential identifiers of .NET clients carry no RFC 9562 version. */
+/**
+ * Any 128-bit identifier in the 8-4-4-4-12 form. Not `z.uuid()`: the sequential identifiers of .NET clients
+ * carry no RFC 9562 version.
+ */
 export const identifier = z.guid();
 
-/** An ISO 8601 instant with `Z` or an offset; a local time without one is refused, because it names no instant. */
+/**
+ * An ISO 8601 instant with `Z` or an offset; a local time without one is refused, because it names no
+ * instant.
+ */
 export const instant = z.iso.datetime({ offset: true });
 
-/** IANA time zone name. Whether the zone exists is the receiver's decision, so that the tz database may grow. */
+/**
+ * IANA time zone name. Whether the zone exists is the receiver's decision, so that the tz database may grow.
+ */
 export const timeZone = z.string().min(1).max(100);
 
 /** A cron expression; only the receiver judges its five fields, so that it can answer with a reason. */

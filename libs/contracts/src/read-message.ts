@@ -15,8 +15,11 @@ export class InvalidMessageError extends Error {
   }
 }
 
-/** The contract's message out of parsed JSON, as generously as MassTransit reads it: property names match in any case, and null
- *  stands for an absent optional field. Unknown fields are dropped. @throws {InvalidMessageError} if a known field is wrong. */
+/**
+ * The contract's message out of parsed JSON, as generously as MassTransit reads it: property names match in
+ * any case, and null stands for an absent optional field. Unknown fields are dropped.
+ * @throws {InvalidMessageError} if a known field is wrong.
+ */
 export function readMessage<T>(contract: MessageContract<T>, json: unknown): T {
   const result = contract.schema.safeParse(alignerOf(contract.schema)(json));
   if (result.success) return result.data;

@@ -10,7 +10,10 @@ import {
 } from './message-contract';
 import { scheduleCreatedFields } from './main-bus-messages';
 
-/** Wire name IScheduleCreatedEvent; the type is named apart, since dropping the `I` would collide with ScheduleCreatedEvent. */
+/**
+ * Wire name IScheduleCreatedEvent; the type is named apart, since dropping the `I` would collide with
+ * ScheduleCreatedEvent.
+ */
 export const ScheduleCreatedNotification = defineMessage({
   name: 'IScheduleCreatedEvent',
   bus: 'scheduling',
@@ -84,7 +87,10 @@ export type ScheduleRecurringTaskInstanceGenerationFailed = MessageOf<
   typeof ScheduleRecurringTaskInstanceGenerationFailed
 >;
 
-/** Asks for recurring generation at a facility; without a schedule the receiver's default applies. Source: task messaging spec, Events. */
+/**
+ * Asks for recurring generation at a facility; without a schedule the receiver's default applies. Source:
+ * task messaging spec, Events.
+ */
 export const ScheduleRecurringTaskInstanceGenerationRequest = defineRequest({
   name: 'IScheduleRecurringTaskInstanceGenerationRequest',
   bus: 'scheduling',
@@ -102,7 +108,10 @@ export type ScheduleRecurringTaskInstanceGenerationRequest = MessageOf<
   typeof ScheduleRecurringTaskInstanceGenerationRequest
 >;
 
-/** Answer: the facility has no trigger any more. `removed` tells whether there was one. The name fills a gap of the spec. */
+/**
+ * Answer: the facility has no trigger any more. `removed` tells whether there was one. The name fills a gap
+ * of the spec.
+ */
 export const UnscheduleRecurringTaskInstanceGenerationSucceeded = defineMessage({
   name: 'UnscheduleRecurringTaskInstanceGenerationSucceeded',
   bus: 'scheduling',

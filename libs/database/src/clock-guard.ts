@@ -2,7 +2,10 @@ import { Logger } from '@nestjs/common';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 
-/** Further apart, the database's clock and the replica's give no date by which anything may be removed for good. */
+/**
+ * Further apart, the database's clock and the replica's give no date by which anything may be removed for
+ * good.
+ */
 const CLOCK_TOLERANCE_MS = 30_000;
 
 /** Keeps jobs from removing what is old by a clock that is wrong. */

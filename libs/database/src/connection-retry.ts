@@ -7,7 +7,10 @@ import { DatabaseUnavailableError, isConnectionError } from './errors';
 export interface ConnectionRetryOptions {
   /** Waits between attempts in ms; default five, 10 ms → 100 s. Source: task messaging spec, Limits. */
   delaysMs?: readonly number[];
-  /** No attempt starts later than this; a longer wait is cut short, then comes the last attempt. No limit unless given. */
+  /**
+   * No attempt starts later than this; a longer wait is cut short, then comes the last attempt. No limit
+   * unless given.
+   */
   deadlineMs?: number;
   /** Ends the waiting; the promise then rejects with its reason. */
   signal?: AbortSignal;
@@ -16,10 +19,12 @@ export interface ConnectionRetryOptions {
 
 const DELAYS_MS: readonly number[] = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
-/** Repeats `work` while it fails with a connection error. A connection may be lost after the server did the work: `work` must bear
- *  repetition.
- *  @throws {DatabaseUnavailableError} when attempts or time run out
- *  @throws every other error of `work` at once */
+/**
+ * Repeats `work` while it fails with a connection error. A connection may be lost after the server did the
+ * work: `work` must bear repetition.
+ * @throws {DatabaseUnavailableError} when attempts or time run out
+ * @throws every other error of `work` at once
+ */
 export async function withConnectionRetry<T>(
   work: () => Promise<T>,
   { delaysMs = DELAYS_MS, deadlineMs = Infinity, signal, clock = SYSTEM_CLOCK }: ConnectionRetryOptions = {},

@@ -13,12 +13,18 @@ import type { PostgresSettings } from './postgres-options';
 import { assertSession, warnOfWeaknesses } from './server-guarantees';
 import { observeTransactions } from './transaction';
 
-/** A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with TypeOrmModule.forFeature), with health checks
- *  and outage answers. Starting waits for the database; closing the application closes the pool, last. */
+/**
+ * A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with
+ * TypeOrmModule.forFeature), with health checks and outage answers. Starting waits for the database; closing
+ * the application closes the pool, last.
+ */
 @Module({})
 export class DatabaseModule {
-  /** @param settings `name` is the data source's name, where an app has more than one. `isBulkhead`: a further pool of a database whose health
-   *  another one watches, for work that must not compete with others for connections; metrics only */
+  /**
+   * @param settings `name` is the data source's name, where an app has more than one. `isBulkhead`: a further
+   * pool of a database whose health another one watches, for work that must not compete with others for
+   * connections; metrics only
+   */
   static forRoot(settings: PostgresSettings & { name?: string; isBulkhead?: boolean }): DynamicModule {
     const { name, schema, isBulkhead = false } = settings;
     const named = name === undefined ? {} : { name };
@@ -122,7 +128,10 @@ function registerDatabaseProblems(mappers: ProblemMappers): void {
   });
 }
 
-/** @throws {Error} naming the migrations that are missing. Newer ones do no harm: replicas of two versions run side by side. */
+/**
+ * @throws {Error} naming the migrations that are missing. Newer ones do no harm: replicas of two versions run
+ * side by side.
+ */
 async function assertMigrated(dataSource: DataSource, schema: string): Promise<void> {
   const expected = dataSource.migrations.map((migration) => migration.name ?? migration.constructor.name);
   const table = `${quoteIdentifier(schema)}.${quoteIdentifier(MIGRATIONS_TABLE)}`;
@@ -136,7 +145,10 @@ function unavailable(detail: string): Problem {
   return { status: 503, detail, headers: { 'Retry-After': '1' } };
 }
 
-/** Connections and collisions of one data source as Prometheus metrics. @param database what tells it from the others of the service */
+/**
+ * Connections and collisions of one data source as Prometheus metrics.
+ * @param database what tells it from the others of the service
+ */
 export function registerDatabaseMetrics(dataSource: DataSource, database: string, metrics: Metrics): void {
   registerPool(dataSource, database, metrics);
   const retried = metrics.counter(

@@ -20,7 +20,8 @@ describe('isConnectionError', () => {
     '08006',
     '08P01',
     '53300',
-    // Nothing that a statement could help: a server that is not (or no longer) the primary, a full disk, no memory.
+    // Nothing that a statement could help: a server that is not (or no longer) the primary, a full disk, no
+    // memory.
     '25006',
     '53100',
     '53200',

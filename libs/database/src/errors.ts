@@ -14,8 +14,11 @@ export class ContentionError extends Error {
 /** Serialization failure and deadlock: PostgreSQL asks for the transaction to be repeated. */
 const RETRY_CODES = new Set(['40001', '40P01']);
 
-/** Codes of PostgreSQL (shutting down, crashed, starting; session ended for standing still; read-only, as a server is that is not
- *  the primary or no longer) and of sockets. Classes 08 (connection) and 53 (no more connections, disk full, out of memory) come on top. */
+/**
+ * Codes of PostgreSQL (shutting down, crashed, starting; session ended for standing still; read-only, as a
+ * server is that is not the primary or no longer) and of sockets. Classes 08 (connection) and 53 (no more
+ * connections, disk full, out of memory) come on top.
+ */
 const CONNECTION_CODES = new Set([
   '57P01',
   '57P02',
@@ -60,9 +63,11 @@ interface DriverFailure {
   errors?: unknown;
 }
 
-/** True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free in time; server starting,
- *  stopping, read-only, or out of disk or memory. The same statement may succeed later. Looks through TypeORM's wrapper and through
- *  AggregateError. */
+/**
+ * True when the database failed, as opposed to the statement: connection refused, lost, timed out, none free
+ * in time; server starting, stopping, read-only, or out of disk or memory. The same statement may succeed
+ * later. Looks through TypeORM's wrapper and through AggregateError.
+ */
 export function isConnectionError(error: unknown): boolean {
   if (!isError(error)) return false;
   if (CONNECTION_NAMES.has(error.name)) return true;
@@ -90,7 +95,10 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return codeOf(error) === '23503';
 }
 
-/** True when the server or the client gave up on a statement that took too long (57014) or waited too long for a lock (55P03). */
+/**
+ * True when the server or the client gave up on a statement that took too long (57014) or waited too long for
+ * a lock (55P03).
+ */
 export function isStatementTimeout(error: unknown): boolean {
   return codeOf(error) === '57014' || isLockTimeout(error);
 }
@@ -118,9 +126,11 @@ export function isUnstorableText(error: unknown): boolean {
   return code === '22021' || code === '22P05';
 }
 
-/** True when PostgreSQL refused the statement for what it says or meets, a lock that it did not get in time (55P03) included: it was rolled back
- *  and may be sent again, in parts for example. Not for outages, timeouts, and errors of our own: they do not tell whether the statement
- *  took effect. */
+/**
+ * True when PostgreSQL refused the statement for what it says or meets, a lock that it did not get in time
+ * (55P03) included: it was rolled back and may be sent again, in parts for example. Not for outages,
+ * timeouts, and errors of our own: they do not tell whether the statement took effect.
+ */
 export function isStatementFailure(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return /^[0-9A-Z]{5}$/.test(code) && code !== '57014' && !isConnectionError(error);
@@ -174,8 +184,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   '3F000': 'the database has no tables of the service yet: migrate it first',
 };
 
-/** What an operator can do about a database that refuses the role or cannot be reached, in one line without any statement or
- *  password; null for any other error. */
+/**
+ * What an operator can do about a database that refuses the role or cannot be reached, in one line without
+ * any statement or password; null for any other error.
+ */
 export function databaseAdvice(error: unknown): string | null {
   const advice = ADVICE[codeOf(error) ?? ''];
   if (advice !== undefined) return advice;

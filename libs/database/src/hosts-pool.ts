@@ -7,7 +7,10 @@ import { DatabaseUnavailableError, isConnectionError } from './errors';
 /** How long a connection has for its goodbye. */
 const END_LIMIT_MS = 100;
 
-/** With `pipeline` pg waits for a statement that is under way, however long it takes. A process that has to stop cannot. */
+/**
+ * With `pipeline` pg waits for a statement that is under way, however long it takes. A process that has to
+ * stop cannot.
+ */
 class EndingClient extends Client {
   override end(): Promise<void>;
   override end(callback: (error: Error) => void): void;
@@ -42,7 +45,9 @@ type ConnectCallback = (
 
 /** A host where no connection could be opened, a standby for example, is asked last for so long. */
 const FAILURE_REMEMBERED_MS = 60 * SECOND_MS;
-/** After so long without a connection's return, a new one is opened to see whether its server is still there. */
+/**
+ * After so long without a connection's return, a new one is opened to see whether its server is still there.
+ */
 const BUSY_MS = 1.5 * SECOND_MS;
 const CONNECT_TIMEOUT_MS = 3 * SECOND_MS;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -57,8 +62,11 @@ export async function connectClient(url: string, config: ClientConfig): Promise<
   return new Hosts(addressesOf(url)).connect({ ...config, connectionString: url });
 }
 
-/** A pool over the hosts of one database, as libpq chooses among them: a new connection goes to any of those that did not fail lately, else
- *  to the next. With `target_session_attrs=read-write` a standby is one that fails. A server that stands still with connections in use is left. */
+/**
+ * A pool over the hosts of one database, as libpq chooses among them: a new connection goes to any of those
+ * that did not fail lately, else to the next. With `target_session_attrs=read-write` a standby is one that
+ * fails. A server that stands still with connections in use is left.
+ */
 export class HostsPool extends Pool {
   private readonly hosts: Hosts;
   private readonly open = new Set<HostClient>();

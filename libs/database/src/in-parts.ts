@@ -7,9 +7,12 @@ export interface RefusedItem<Item> {
   readonly error: unknown;
 }
 
-/** Runs `work` for all items at once, within the manager's transaction. If PostgreSQL refuses that, each item is worked on by itself: a bad
- *  one stops no other. Gives those that are refused alone, of which nothing is done.
- *  @throws whatever else `work` throws */
+/**
+ * Runs `work` for all items at once, within the manager's transaction. If PostgreSQL refuses that, each item
+ * is worked on by itself: a bad one stops no other. Gives those that are refused alone, of which nothing is
+ * done.
+ * @throws whatever else `work` throws
+ */
 export async function inParts<Item>(
   manager: EntityManager,
   items: readonly Item[],

@@ -64,13 +64,15 @@ export const migrationConfigSchema = z
     message: 'is required',
   });
 
-/** What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL); then the user of
- *  DATABASE_URL gets the grants. Logs what it did.
- *  @param settings `isStore`: a further schema of the service, whose role is set up with the service's own
- *  @param limitMs how long it waits for the database to come up
- *  @returns names of the migrations applied
- *  @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
- *  @throws {CommandError} when the database refuses the role or cannot be reached */
+/**
+ * What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL);
+ * then the user of DATABASE_URL gets the grants. Logs what it did.
+ * @param settings `isStore`: a further schema of the service, whose role is set up with the service's own
+ * @param limitMs how long it waits for the database to come up
+ * @returns names of the migrations applied
+ * @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
+ * @throws {CommandError} when the database refuses the role or cannot be reached
+ */
 export async function migrateFromEnvironment(
   settings: Omit<MigrationSettings, 'url'> & Pick<MigrationOptions, 'appRoleGrants'> & { isStore?: boolean },
   env: NodeJS.ProcessEnv = process.env,
@@ -152,7 +154,10 @@ async function takeTurn(client: Client, schema: string, { limitMs }: LockWaiting
   }
 }
 
-/** A pooler gives its clients process ids of its own. When it also moves them between sessions, the lock is one that others may have. */
+/**
+ * A pooler gives its clients process ids of its own. When it also moves them between sessions, the lock is
+ * one that others may have.
+ */
 async function warnOfPooler(client: Client): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   if ('processID' in client && client.processID === rows[0]?.pid) return;

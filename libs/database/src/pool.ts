@@ -7,14 +7,19 @@ import { HostsPool } from './hosts-pool';
 /** Isolation of a transaction, in SQL's words. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
 
-/** A statement that each connection has the server parse and plan once. `name` is unique within the service. */
+/**
+ * A statement that each connection has the server parse and plan once. `name` is unique within the service.
+ */
 export interface PreparedStatement {
   readonly name: string;
   readonly text: string;
 }
 
-/** SQL: an array parameter of a prepared statement, for `unnest` or `= ANY`. PostgreSQL does not see its length: it would find that a short
- *  list costs less than the ten members that a kept plan assumes, and plan the statement anew each time, at more than the cost of its work. */
+/**
+ * SQL: an array parameter of a prepared statement, for `unnest` or `= ANY`. PostgreSQL does not see its
+ * length: it would find that a short list costs less than the ten members that a kept plan assumes, and plan
+ * the statement anew each time, at more than the cost of its work.
+ */
 export function listParameter(position: number, type: 'text' | 'uuid' | 'bigint'): string {
   return `(SELECT $${String(position)}::${type}[])::${type}[]`;
 }
@@ -27,8 +32,10 @@ export interface Query {
   readonly rowMode?: 'array';
 }
 
-/** Look-ups that come in one turn of the event loop share a connection and a packet: they are sent one behind the other, and none waits for
- *  another's response. Each stays a transaction by itself. */
+/**
+ * Look-ups that come in one turn of the event loop share a connection and a packet: they are sent one behind
+ * the other, and none waits for another's response. Each stays a transaction by itself.
+ */
 class SharedReads {
   private waiting: { query: Query; resolve: (result: Promise<QueryResult>) => void }[] = [];
 
@@ -65,8 +72,11 @@ function sendTogether(client: PoolClient, queries: readonly (Query | string)[]):
   return results;
 }
 
-/** One transaction in two packets: `first` goes with BEGIN, what `next` makes of its rows with COMMIT. That is one statement: of several,
- *  one that pg itself refuses to send would not keep the others from being committed. */
+/**
+ * One transaction in two packets: `first` goes with BEGIN, what `next` makes of its rows with COMMIT. That is
+ * one statement: of several, one that pg itself refuses to send would not keep the others from being
+ * committed.
+ */
 export async function sendTransaction<Row extends object, Written extends object>(
   dataSource: DataSource,
   first: PreparedStatement & Partial<Pick<Query, 'values'>>,
@@ -122,7 +132,9 @@ function nameIsolation(client: PoolClient, isolation: Isolation): void {
   client.query = query as PoolClient['query'];
 }
 
-/** What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics. */
+/**
+ * What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics.
+ */
 export class PoolDriver {
   /** The constructor that TypeORM calls when it connects. */
   readonly Pool: new (config: PoolConfig) => Pool;
@@ -141,8 +153,9 @@ export class PoolDriver {
     };
     this.Pool = class extends HostsPool {
       constructor(config: PoolConfig) {
-        // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`. Else it would only give up on
-        // the statement, and the connection's next user would wait behind a response that may never come.
+        // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`.
+        // Else it would only give up on the statement, and the connection's next user would wait behind a
+        // response that may never come.
         super({ ...config, pipeline: true }, addresses);
         this.on('connect', (client) => nameIsolation(client, defaultIsolation));
         hold(this);
@@ -157,22 +170,30 @@ export class PoolDriver {
     throw new TypeError('the data source was not made with postgresOptions');
   }
 
-  /** The pool, also after it was closed. @throws {DatabaseUnavailableError} before the data source has connected */
+  /**
+   * The pool, also after it was closed.
+   * @throws {DatabaseUnavailableError} before the data source has connected
+   */
   get pool(): HostsPool {
     if (this.current === null) throw new DatabaseUnavailableError('the data source is not connected');
     return this.current;
   }
 
-  /** Runs a look-up, together with others of this turn. @throws {DatabaseUnavailableError} before the data source has connected */
+  /**
+   * Runs a look-up, together with others of this turn.
+   * @throws {DatabaseUnavailableError} before the data source has connected
+   */
   read(query: Query): Promise<QueryResult> {
     if (this.reads === null) throw new DatabaseUnavailableError('the data source is not connected');
     return this.reads.run(query);
   }
 }
 
-/** Rows of a look-up on a hot path: a statement that changes nothing, waits for no lock and reads a bounded number of rows by key. It
- *  shares a connection with others of its turn.
- *  @throws as `queryPrepared` */
+/**
+ * Rows of a look-up on a hot path: a statement that changes nothing, waits for no lock and reads a bounded
+ * number of rows by key. It shares a connection with others of its turn.
+ * @throws as `queryPrepared`
+ */
 export async function readPrepared<Row extends object>(
   dataSource: DataSource,
   statement: PreparedStatement,
@@ -182,11 +203,14 @@ export async function readPrepared<Row extends object>(
   return result.rows as Row[];
 }
 
-/** Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and planning the statement
- *  anew, cost more than a read by primary key. With a transaction's manager it is part of that transaction. Its plan is kept: do not
- *  prepare statements on tables that grow and shrink by the minute. A PgBouncer in between that pools by transaction must know prepared
- *  statements (1.21 or later, `max_prepared_statements` above 0).
- *  @throws the driver's error, which `isConnectionError` and its likes understand */
+/**
+ * Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and
+ * planning the statement anew, cost more than a read by primary key. With a transaction's manager it is part
+ * of that transaction. Its plan is kept: do not prepare statements on tables that grow and shrink by the
+ * minute. A PgBouncer in between that pools by transaction must know prepared statements (1.21 or later,
+ * `max_prepared_statements` above 0).
+ * @throws the driver's error, which `isConnectionError` and its likes understand
+ */
 export async function queryPrepared<Row extends object>(
   database: DataSource | EntityManager,
   { name, text }: PreparedStatement,

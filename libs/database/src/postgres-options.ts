@@ -34,11 +34,17 @@ export interface PostgresSettings {
   poolSize: number;
   /** The server ends a statement after this long; 10,000 unless given, 0 for no limit. */
   statementTimeoutMs?: number;
-  /** Of transactions that do not say it themselves, single statements among them; PostgreSQL's READ COMMITTED unless given. */
+  /**
+   * Of transactions that do not say it themselves, single statements among them; PostgreSQL's READ COMMITTED
+   * unless given.
+   */
   defaultIsolation?: Isolation;
 }
 
-/** TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no statement in logs. */
+/**
+ * TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no
+ * statement in logs.
+ */
 export function postgresOptions(settings: PostgresSettings): PostgresOptions {
   const parts = addressesOf(settings.url).map(withoutServerOptions);
   const [{ url, options }] = parts as [(typeof parts)[0]];

@@ -22,7 +22,10 @@ const READ_GUARANTEES = `
          current_setting('wal_level') AS wal_level,
          (SELECT count(*)::int FROM pg_stat_replication) AS receivers`;
 
-/** What of a server's configuration breaks the promise that nothing acknowledged is lost, each in words for the log. */
+/**
+ * What of a server's configuration breaks the promise that nothing acknowledged is lost, each in words for
+ * the log.
+ */
 export function weaknessesOf(server: ServerGuarantees): string[] {
   const weaknesses: string[] = [];
   for (const setting of ['fsync', 'full_page_writes'] as const)
@@ -44,9 +47,11 @@ export function weaknessesOf(server: ServerGuarantees): string[] {
   return weaknesses;
 }
 
-/** Logs a warning for each weakness of the server, and gives their number. It reads in a transaction, so that a pooler that pools by
- *  statement is refused here, in that pooler's words, and not by the first request.
- *  @throws the driver's error */
+/**
+ * Logs a warning for each weakness of the server, and gives their number. It reads in a transaction, so that
+ * a pooler that pools by statement is refused here, in that pooler's words, and not by the first request.
+ * @throws the driver's error
+ */
 export async function warnOfWeaknesses(dataSource: DataSource): Promise<number> {
   const [server] = await dataSource.transaction((manager) =>
     manager.query<ServerGuarantees[]>(READ_GUARANTEES),

@@ -9,8 +9,10 @@ export interface TransactionOptions {
   maxAttempts?: number;
   /** No further attempt starts after this long; 5,000 ms unless given. */
   deadlineMs?: number;
-  /** Transactions of this process that share a key run one after the other. It spares writers of one row most collisions; those with
-   *  other replicas remain, and are retried. */
+  /**
+   * Transactions of this process that share a key run one after the other. It spares writers of one row most
+   * collisions; those with other replicas remain, and are retried.
+   */
   serializeOn?: string | readonly string[];
   /** It comes before the others that wait for those keys. */
   isNext?: boolean;
@@ -35,9 +37,12 @@ export function observeTransactions(dataSource: DataSource, observer: Transactio
   observers.set(dataSource, observer);
 }
 
-/** Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when PostgreSQL asks for that (40001,
- *  40P01). Its isolation is the pool's `defaultIsolation`. It costs one round trip where `inTransaction` costs three.
- *  @throws as `inTransaction` */
+/**
+ * Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when
+ * PostgreSQL asks for that (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It costs one round
+ * trip where `inTransaction` costs three.
+ * @throws as `inTransaction`
+ */
 export function inStatement<T>(
   dataSource: DataSource,
   work: () => Promise<T>,
@@ -46,10 +51,13 @@ export function inStatement<T>(
   return inTurn(dataSource, work, options);
 }
 
-/** Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that (40001, 40P01). `work`
- *  must do everything through `manager` and nothing that a repetition would do twice.
- *  @throws {ContentionError} when attempts or time run out
- *  @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome unknown. */
+/**
+ * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that
+ * (40001, 40P01). `work` must do everything through `manager` and nothing that a repetition would do twice.
+ * @throws {ContentionError} when attempts or time run out
+ * @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome
+ * unknown.
+ */
 export function inTransaction<T>(
   dataSource: DataSource,
   isolation: Isolation,
@@ -59,11 +67,14 @@ export function inTransaction<T>(
   return inTurn(dataSource, () => runOnce(dataSource, isolation, work), options);
 }
 
-/** Runs a transaction in two round trips where `inTransaction` needs four, and repeats it as that does: BEGIN goes with `first`, COMMIT with the
- *  statement that `next` makes of its rows, if any. Its isolation is the pool's `defaultIsolation`. `first` may lock but must not write: should
- *  the server give up on BEGIN alone, it runs without, and its rows are not looked at.
- *  @returns the rows of that statement
- *  @throws as `inTransaction` */
+/**
+ * Runs a transaction in two round trips where `inTransaction` needs four, and repeats it as that does: BEGIN
+ * goes with `first`, COMMIT with the statement that `next` makes of its rows, if any. Its isolation is the
+ * pool's `defaultIsolation`. `first` may lock but must not write: should the server give up on BEGIN alone,
+ * it runs without, and its rows are not looked at.
+ * @returns the rows of that statement
+ * @throws as `inTransaction`
+ */
 export function inTwoRoundTrips<Row extends object, Written extends object>(
   dataSource: DataSource,
   first: PreparedStatement & Partial<Pick<Query, 'values'>>,
@@ -146,7 +157,8 @@ async function inside<T>(
     await runner.commitTransaction();
     return result;
   } catch (error) {
-    // TypeORM releases the runner when its connection is lost; every later error is a consequence of the loss.
+    // TypeORM releases the runner when its connection is lost; every later error is a consequence of the
+    // loss.
     if (runner.isReleased) throw new DatabaseUnavailableError('the connection was lost', { cause: error });
     await rollBack(runner, error);
     throw error;

@@ -28,7 +28,10 @@ export interface PublishOptions {
 export interface PublishEnvelopeOptions {
   /** Longest wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
-  /** Over a channel of its own, for a message that the broker may refuse: that closes the channel over everything in flight. */
+  /**
+   * Over a channel of its own, for a message that the broker may refuse: that closes the channel over
+   * everything in flight.
+   */
   readonly isAlone?: boolean;
 }
 
@@ -61,15 +64,20 @@ export class BusRuntime {
     return this.connection.isUsable;
   }
 
-  /** Queues that should be consumed and are not at this moment. The reply queue is one of them once it has been set up: that begins with
-   *  the first request, which waits for it. */
+  /**
+   * Queues that should be consumed and are not at this moment. The reply queue is one of them once it has
+   * been set up: that begins with the first request, which waits for it.
+   */
   get idleQueues(): string[] {
     const { replies } = this.requester;
     const consumers = replies === null || replies.isStarting ? this.consumers : [...this.consumers, replies];
     return consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
   }
 
-  /** Starts to consume an endpoint, now or as soon as there is a connection, and again after every interruption. */
+  /**
+   * Starts to consume an endpoint, now or as soon as there is a connection, and again after every
+   * interruption.
+   */
   consume(endpoint: Endpoint): void {
     const { connection, publisher, count } = this;
     const { queue, prefetch = DEFAULT_PREFETCH, singleActiveConsumer, handlers } = endpoint;
@@ -94,15 +102,21 @@ export class BusRuntime {
     consumer.start();
   }
 
-  /** The envelope of a message that this process sends now. @throws {InvalidMessageError} if the message breaks its contract */
+  /**
+   * The envelope of a message that this process sends now.
+   * @throws {InvalidMessageError} if the message breaks its contract
+   */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
     const { correlationId, conversationId } = options;
     const defaults = this.connection.envelopeOptions(options);
     return createEnvelope(contract, message, { ...defaults, correlationId, conversationId });
   }
 
-  /** Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this publish.
-   *  @throws as {@link ConfirmPublisher.publish} */
+  /**
+   * Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this
+   * publish.
+   * @throws as {@link ConfirmPublisher.publish}
+   */
   async publish(
     envelope: SerializedEnvelope,
     { timeoutMs = DEFAULT_PUBLISH_TIMEOUT_MS, isAlone = false }: PublishEnvelopeOptions = {},

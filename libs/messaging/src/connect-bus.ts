@@ -51,8 +51,10 @@ export async function connectBus(options: ConnectBusOptions): Promise<PlainBus> 
   throw new BusUnavailableError(bus, 'no connection');
 }
 
-/** A bus for a program without Nest: the same envelopes, queues, retries and recovery, but no inbox, so a handler may see a message
- *  more than once. */
+/**
+ * A bus for a program without Nest: the same envelopes, queues, retries and recovery, but no inbox, so a
+ * handler may see a message more than once.
+ */
 export class PlainBus {
   constructor(private readonly runtime: BusRuntime) {}
 

@@ -1,6 +1,8 @@
-/** The broker cannot take or confirm a message now: not connected, blocked, channel lost, or closed because the broker refused
- *  what was asked of it (see `isRefusal`). A message under way may or may not have arrived, so the sender should send the same
- *  message (same messageId) again. */
+/**
+ * The broker cannot take or confirm a message now: not connected, blocked, channel lost, or closed because
+ * the broker refused what was asked of it (see `isRefusal`). A message under way may or may not have arrived,
+ * so the sender should send the same message (same messageId) again.
+ */
 export class BusUnavailableError extends Error {
   override readonly name = 'BusUnavailableError';
   constructor(
@@ -12,7 +14,9 @@ export class BusUnavailableError extends Error {
   }
 }
 
-/** No queue takes the message: the broker returned it. It was not sent, although the broker also confirmed it. */
+/**
+ * No queue takes the message: the broker returned it. It was not sent, although the broker also confirmed it.
+ */
 export class MessageReturnedError extends Error {
   override readonly name = 'MessageReturnedError';
   constructor(
@@ -24,8 +28,10 @@ export class MessageReturnedError extends Error {
   }
 }
 
-/** A queue that should take the message is full and refuses publishes, or has failed (basic.nack). Other queues of the same exchange
- *  may have taken it. The bus works: messages of other types are not concerned. */
+/**
+ * A queue that should take the message is full and refuses publishes, or has failed (basic.nack). Other
+ * queues of the same exchange may have taken it. The bus works: messages of other types are not concerned.
+ */
 export class MessageRefusedError extends Error {
   override readonly name = 'MessageRefusedError';
   constructor(
@@ -58,8 +64,10 @@ export class RequestTimeoutError extends Error {
   }
 }
 
-/** The receiver failed to process the request and said so with a MassTransit `Fault`, or its response cannot be read or breaks
- *  the contract. */
+/**
+ * The receiver failed to process the request and said so with a MassTransit `Fault`, or its response cannot
+ * be read or breaks the contract.
+ */
 export class RequestFaultedError extends Error {
   override readonly name = 'RequestFaultedError';
   constructor(
@@ -71,12 +79,18 @@ export class RequestFaultedError extends Error {
   }
 }
 
-/** A handler's verdict that a message must never be carried out, however often it comes: it goes to the error queue at once. */
+/**
+ * A handler's verdict that a message must never be carried out, however often it comes: it goes to the error
+ * queue at once.
+ */
 export class UnacceptableMessageError extends Error {
   override readonly name: string = 'UnacceptableMessageError';
 }
 
-/** The id of the message belongs to another one that was applied before. Ids are for one message each: nobody can say what this one is. */
+/**
+ * The id of the message belongs to another one that was applied before. Ids are for one message each: nobody
+ * can say what this one is.
+ */
 export class ReusedMessageIdError extends UnacceptableMessageError {
   override readonly name: string = 'ReusedMessageIdError';
   constructor(messageName: string) {
@@ -84,7 +98,10 @@ export class ReusedMessageIdError extends UnacceptableMessageError {
   }
 }
 
-/** A message for the same rows, such as those of one facility, is held up, and this one had to wait for it: it is to come again later. */
+/**
+ * A message for the same rows, such as those of one facility, is held up, and this one had to wait for it: it
+ * is to come again later.
+ */
 export class BusyKeyError extends Error {
   override readonly name = 'BusyKeyError';
   constructor(

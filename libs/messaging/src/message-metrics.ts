@@ -53,7 +53,9 @@ export class MessageMetrics {
     ]);
   }
 
-  /** Starts a queue's counters at 0: Prometheus does not see the first step of a series that begins with it. */
+  /**
+   * Starts a queue's counters at 0: Prometheus does not see the first step of a series that begins with it.
+   */
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);
     for (const message of messages) {

@@ -209,7 +209,10 @@ function nestedTable(depth: number): object {
   return depth === 0 ? {} : { n: nestedTable(depth - 1) };
 }
 
-/** Publishes a message whose header table is nested so deep that the client's own encoder would exhaust the stack. */
+/**
+ * Publishes a message whose header table is nested so deep that the client's own encoder would exhaust the
+ * stack.
+ */
 function sendDeepHeaders(
   { connection }: ChannelModel,
   channel: Channel,

@@ -12,7 +12,9 @@ import { completedEvent } from './messages';
 import { NAMESPACE, SILENT } from './messaging-app';
 
 const SCHEDULED: ScheduledMessageEvent = {
-  ...{ subsystemName: 's', messageName: 'm', description: 'd' },
+  subsystemName: 's',
+  messageName: 'm',
+  description: 'd',
   schedule: '0 2 * * *',
 };
 
@@ -46,8 +48,13 @@ describe('publishing', () => {
     await bus.publish(TaskInstanceCompletedEvent, completedEvent());
     const { taskInstanceId: scheduleId, facilityId, dueAtUtc, completedBy } = completedEvent();
     const created: ScheduleCreatedEvent = {
-      ...{ scheduleId, facilityId, createdAtUtc: dueAtUtc, createdBy: completedBy },
-      ...{ name: 'n', schedule: '0 2 * * *', timeZone: 'UTC' },
+      scheduleId,
+      facilityId,
+      createdAtUtc: dueAtUtc,
+      createdBy: completedBy,
+      name: 'n',
+      schedule: '0 2 * * *',
+      timeZone: 'UTC',
     };
     await expect(bus.publish(ScheduleCreatedEvent, created)).rejects.toThrow(MessageReturnedError);
   });

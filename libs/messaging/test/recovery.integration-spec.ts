@@ -83,7 +83,8 @@ describe('recovery', () => {
       name: 'sender',
       logger: { ...SILENT, warn: (line: string) => downs.push(line) },
     });
-    // The broker can close a connection only once it lists it, with its first figures: up to 5 s after it was opened.
+    // The broker can close a connection only once it lists it, with its first figures: up to 5 s after it was
+    // opened.
     await eventually(async () => {
       const { connections } = await broker.management.clientSettings();
       expect(connections.map(({ user_provided_name }) => user_provided_name)).toContain('sender (main)');

@@ -31,8 +31,9 @@ interface ScannedOperation extends Operation {
 }
 
 /**
- * The OpenAPI 3.1 document of an application. Nest and nestjs-zod write the operations and schemas; this adds who may call each operation
- * and the responses that all have. @throws {Error} when a route lacks its description, or the two do not fit
+ * The OpenAPI 3.1 document of an application. Nest and nestjs-zod write the operations and schemas; this adds
+ * who may call each operation and the responses that all have.
+ * @throws {Error} when a route lacks its description, or the two do not fit
  */
 export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
   const { document, routes } = await scan(app, about);
@@ -48,8 +49,11 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
   const isDemanded = ([name]: [string, unknown]): boolean => used.includes(`"${name}":[]`);
   const { schemas, rename } = publicSchemas(components.schemas);
   return rename({
-    ...{ openapi, info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } } },
-    ...{ servers, tags, security },
+    openapi,
+    info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
+    servers,
+    tags,
+    security,
     paths: { ...paths, ...healthPaths() },
     components: {
       schemas,
@@ -147,7 +151,9 @@ function finished(
     ([status]) => !scanned[OMITTED_RESPONSES]?.includes(Number(status)),
   );
   return {
-    ...{ operationId, tags, summary },
+    operationId,
+    tags,
+    summary,
     ...(description === '' ? {} : { description }),
     ...(deprecated === true ? { deprecated } : {}),
     // No name in the list: nothing is needed. A route that no guard protects may judge credentials itself.
@@ -180,7 +186,10 @@ const PLACES = ['path', 'query', 'header'];
 /** OpenAPI has readers ignore parameters of these names. */
 const IGNORED_PARAMETERS = ['accept', 'authorization', 'content-type'];
 
-/** @throws {Error} for a parameter without a description, the description of one that is not in the path, or one that readers ignore */
+/**
+ * @throws {Error} for a parameter without a description, the description of one that is not in the path, or
+ * one that readers ignore
+ */
 function parametersOf(route: string, path: string, scanned: ScannedOperation): ParameterObject[] {
   const isIgnored = ({ name }: ParameterObject): boolean => IGNORED_PARAMETERS.includes(name.toLowerCase());
   // A handler that judges credentials itself asks for one of them, and names its scheme (`@ApiSecurity`).
@@ -188,7 +197,8 @@ function parametersOf(route: string, path: string, scanned: ScannedOperation): P
     (parameter) => !isIgnored(parameter) || parameter.description !== undefined,
   );
   const described = parameters.filter(({ description }) => description !== undefined);
-  // Nest knows a header by the lower-case name by which the handler asks for it, its description by the proper one.
+  // Nest knows a header by the lower-case name by which the handler asks for it, its description by the
+  // proper one.
   const isDescribed = ({ name }: ParameterObject): boolean =>
     described.some((parameter) => parameter.name.toLowerCase() === name.toLowerCase());
   const wrong = parameters.filter(
@@ -210,11 +220,14 @@ function parameterOf(parameter: ParameterObject): ParameterObject {
   const { name, in: place, required = false, description, schema = {} } = parameter;
   const { example, ...type } = tidy(schema) as Record<string, unknown> & { example?: string | number };
   const isRequired = place === 'path' || required;
-  // The docs page sends examples. Without one, what may be left out is left out: nobody means the condition of an example.
+  // The docs page sends examples. Without one, what may be left out is left out: nobody means the condition
+  // of an example.
   const isSent = isRequired || 'default' in type;
   const inWords = example === undefined || isSent ? '' : ` For example \`${String(example)}\`.`;
   return {
-    ...{ name, in: place, required: isRequired },
+    name,
+    in: place,
+    required: isRequired,
     ...(description === undefined ? {} : { description: description + inWords }),
     schema: type,
     ...(example === undefined || !isRequired ? {} : { example }),

@@ -7,8 +7,8 @@ type Swagger = typeof import('@nestjs/swagger');
 const pending: ((swagger: Swagger) => void)[] = [];
 
 /**
- * The decorator of this name of @nestjs/swagger, applied when the document is first built. Loading that package costs a start 60 ms
- * and is needed only by those who read the document.
+ * The decorator of this name of @nestjs/swagger, applied when the document is first built. Loading that
+ * package costs a start 60 ms and is needed only by those who read the document.
  */
 function deferred<Name extends keyof Swagger>(name: Name): Swagger[Name] {
   type Factory = (...options: unknown[]) => (...target: unknown[]) => void;
@@ -44,7 +44,10 @@ export const ApiNoContentResponse = deferred('ApiNoContentResponse');
 /** Extension in which a route says which standard responses it never sends; the document does not show it. */
 export const OMITTED_RESPONSES = 'x-omitted-responses';
 
-/** The route never sends these of the responses that every operation has otherwise (401, 403, 413, 415, 500, 503). */
+/**
+ * The route never sends these of the responses that every operation has otherwise (401, 403, 413, 415, 500,
+ * 503).
+ */
 export function OmitStandardResponses(...statuses: readonly number[]): MethodDecorator & ClassDecorator {
   return applyDecorators(ApiExtension(OMITTED_RESPONSES, statuses));
 }
@@ -52,7 +55,10 @@ export function OmitStandardResponses(...statuses: readonly number[]): MethodDec
 /** The route asks nothing of anybody: it can neither fail nor be unavailable. */
 export const NeverFails = (): MethodDecorator & ClassDecorator => OmitStandardResponses(500, 503);
 
-/** Describes `pageKeyQuery` and `pageSizeQuery` of a paged list: zod drops the default of a schema that transforms its input. */
+/**
+ * Describes `pageKeyQuery` and `pageSizeQuery` of a paged list: zod drops the default of a schema that
+ * transforms its input.
+ */
 export function PagedQuery(): MethodDecorator {
   const { pageKey, pageSize } = PAGE_QUERY_DOCS;
   const schema = { ...pageSize.schema, example: pageSize.example };

@@ -2,7 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
-/** Nothing but what this service serves: no inline script, no other host, no frame, no form. Swagger UI styles elements in place. */
+/**
+ * Nothing but what this service serves: no inline script, no other host, no frame, no form. Swagger UI styles
+ * elements in place.
+ */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -17,7 +20,10 @@ const CONTENT_SECURITY_POLICY = [
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 
-/** Adds `/docs`, a page that shows the document at `/openapi.json`. Its files come from an npm package and are read when asked for. */
+/**
+ * Adds `/docs`, a page that shows the document at `/openapi.json`. Its files come from an npm package and are
+ * read when asked for.
+ */
 export function addDocsPage(instance: FastifyInstance, title: string): void {
   instance.get('/docs', (request, reply) => {
     // Relative addresses, so that the page works behind a proxy that adds a path.
@@ -51,7 +57,10 @@ function protect(reply: FastifyReply): FastifyReply {
   return reply.header('referrer-policy', 'no-referrer');
 }
 
-/** The docs page. @param inFolder the page was asked for with a slash at the end, to which its addresses are relative then */
+/**
+ * The docs page.
+ * @param inFolder the page was asked for with a slash at the end, to which its addresses are relative then
+ */
 function docsPageHtml(title: string, inFolder: boolean): string {
   const docs = inFolder ? '' : 'docs/';
   const text = title.replace(/[&<>"]/g, (character) => `&#${String(character.charCodeAt(0))};`);

@@ -26,18 +26,24 @@ const security: [] = [];
 /** The probes, which every service has beside its controllers, where Nest does not see them. */
 export function healthPaths(): OpenApiDocument['paths'] {
   const live = {
-    ...{ operationId: 'getLiveness', tags, summary: 'Says that the process answers' },
+    operationId: 'getLiveness',
+    tags,
+    summary: 'Says that the process answers',
     description: 'Looks at nothing else: a failing dependency is no reason to restart the process.',
     security,
     responses: { 200: ok('It answers.', 'Alive', { summary: 'Alive', value: { status: 'ok' } }) },
   };
   const ready = {
-    ...{ operationId: 'getReadiness', tags, summary: 'Says whether to send traffic here' },
+    operationId: 'getReadiness',
+    tags,
+    summary: 'Says whether to send traffic here',
     description: '503 until the service has started, when something it needs is away, and while it stops.',
     security,
     parameters: [
       {
-        ...{ name: 'exclude', in: 'query' as const, required: false },
+        name: 'exclude',
+        in: 'query' as const,
+        required: false,
         description:
           'A readiness check that is not asked and does not count, by its name in `checks`; may be repeated. For a probe ' +
           'whose callers can do without what it looks at. That the service has started cannot be excluded.',
@@ -47,7 +53,9 @@ export function healthPaths(): OpenApiDocument['paths'] {
     responses: { ...probeResponses('/health/ready', { database: 'failed' }), 400: UNKNOWN_CHECK },
   };
   const startup = {
-    ...{ operationId: 'getStartup', tags, summary: 'Says whether the service has started' },
+    operationId: 'getStartup',
+    tags,
+    summary: 'Says whether the service has started',
     description: '503 until the migrations of the database have been applied.',
     security,
     responses: probeResponses('/health/startup', { migrations: 'failed' }),

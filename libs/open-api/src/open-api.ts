@@ -19,7 +19,10 @@ export class OpenApi implements ApiDescription {
     return buildDocument(app, { ...subject, ...this.words });
   }
 
-  /** Serves the document at `/openapi.json`, and a page that shows it at `/docs`, to which `/` leads. It is made when first asked for: starting stays quick. */
+  /**
+   * Serves the document at `/openapi.json`, and a page that shows it at `/docs`, to which `/` leads. It is
+   * made when first asked for: starting stays quick.
+   */
   addRoutes(app: INestApplication, instance: FastifyInstance, subject: Subject): void {
     let text: Promise<string> | undefined;
     instance.get('/openapi.json', async (_request, reply) => {
@@ -34,8 +37,11 @@ export class OpenApi implements ApiDescription {
 
 class PreviewModule {}
 
-/** The API document of a service that is not started: nothing is connected to, no provider is made. For tests and tools.
- *  @throws {Error} for a service without a description of its API */
+/**
+ * The API document of a service that is not started: nothing is connected to, no provider is made. For tests
+ * and tools.
+ * @throws {Error} for a service without a description of its API
+ */
 export async function previewDocument(definition: ServiceDefinition): Promise<OpenApiDocument> {
   const { api, config, name, title, rootModule } = definition;
   if (!(api instanceof OpenApi)) throw new Error(`${name} does not describe its API`);
@@ -78,7 +84,10 @@ const CONVENTIONS = `## Conventions
 - Any address may also answer, before an operation is found: 400 (the request or its address cannot be read), 404, 405 with \`Allow\`, 408 (it
   did not arrive within 60 s), 414 (a path parameter of more than 4,096 characters), 431 (headers of more than 32 KiB).`;
 
-/** The conventions of a service. @param exception how errors of some operations differ, e.g. `, but for …`; none unless given */
+/**
+ * The conventions of a service.
+ * @param exception how errors of some operations differ, e.g. `, but for …`; none unless given
+ */
 export function conventions(exception = ''): string {
   return CONVENTIONS.replace('_EXCEPT_', exception);
 }

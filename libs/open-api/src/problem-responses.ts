@@ -60,7 +60,10 @@ export function problemContent(
   };
 }
 
-/** `content` of a JSON response, for a status that has another content type too. @param type a class by `createZodDto`, or its `Output` */
+/**
+ * `content` of a JSON response, for a status that has another content type too.
+ * @param type a class by `createZodDto`, or its `Output`
+ */
 export function jsonContent(
   type: { readonly name: string },
   examples: NonNullable<MediaTypeObject['examples']>,
@@ -163,8 +166,11 @@ export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
   ),
 };
 
-/** The standard responses of a route, by status.
- *  @param readsBody a body is read and judged, whether the operation has a use for it or not: anything but a GET */
+/**
+ * The standard responses of a route, by status.
+ * @param readsBody a body is read and judged, whether the operation has a use for it or not: anything but a
+ * GET
+ */
 export function standardResponses(
   { isPublic, needs }: { readonly isPublic: boolean; readonly needs: string | null },
   readsBody: boolean,
@@ -173,7 +179,8 @@ export function standardResponses(
     ...(isPublic ? {} : { 401: 'Unauthorized' }),
     ...(needs === null ? {} : { 403: 'Forbidden' }),
     ...(readsBody ? { 413: 'PayloadTooLarge', 415: 'UnsupportedMediaType' } : {}),
-    ...{ 500: 'UnexpectedError', 503: 'Unavailable' },
+    500: 'UnexpectedError',
+    503: 'Unavailable',
   };
   return Object.fromEntries(
     Object.entries(names).map(([status, name]) => [status, { $ref: `#/components/responses/${name}` }]),

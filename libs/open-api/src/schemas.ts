@@ -14,7 +14,10 @@ export type { HeaderObject, MediaTypeObject, ParameterObject, ResponseObject };
 
 export type Schema = SchemaObject | ReferenceObject;
 
-/** An operation as the documents of this platform have it: named, and nothing referred to but schemas and standard responses. */
+/**
+ * An operation as the documents of this platform have it: named, and nothing referred to but schemas and
+ * standard responses.
+ */
 export interface Operation extends OperationObject {
   operationId: string;
   parameters?: ParameterObject[];
@@ -35,8 +38,9 @@ export interface OpenApiDocument extends OpenAPIObject {
 type Schemas = Readonly<Record<string, Schema>>;
 
 /**
- * Prepares scanned schemas for nestjs-zod's clean-up: zod 4.6 writes a schema with an id as a reference to its own definition, which
- * nestjs-zod 5.5 would give the name of that definition. The class stays an alias of it.
+ * Prepares scanned schemas for nestjs-zod's clean-up: zod 4.6 writes a schema with an id as a reference to
+ * its own definition, which nestjs-zod 5.5 would give the name of that definition. The class stays an alias
+ * of it.
  */
 export function keepAliases(schemas: Schemas): void {
   for (const schema of Object.values(schemas)) {
@@ -46,9 +50,10 @@ export function keepAliases(schemas: Schemas): void {
 }
 
 /**
- * The schemas, and a function that gives their references, as readers know them: by their ids, or by the names of their classes
- * (`CreateScheduleDto` is `CreateScheduleRequest`). What nestjs-zod calls `…_Output` loses the suffix and may grow: clients have to pass
- * over members they do not know. @throws {Error} for two schemas of one name
+ * The schemas, and a function that gives their references, as readers know them: by their ids, or by the
+ * names of their classes (`CreateScheduleDto` is `CreateScheduleRequest`). What nestjs-zod calls `…_Output`
+ * loses the suffix and may grow: clients have to pass over members they do not know.
+ * @throws {Error} for two schemas of one name
  */
 export function publicSchemas(schemas: Schemas): { schemas: Schemas; rename: <T>(document: T) => T } {
   const names = new Map(
@@ -89,8 +94,11 @@ function publicName(name: string): string {
     : name.replace(/(Request)?Dto$/, 'Request');
 }
 
-/** Without what says nothing to a reader: the pattern that checks a format, the bounds of machine integers, types of names.
- *  @param isOpen objects may have further members */
+/**
+ * Without what says nothing to a reader: the pattern that checks a format, the bounds of machine integers,
+ * types of names.
+ * @param isOpen objects may have further members
+ */
 export function tidy(schema: Schema, isOpen = false): Schema {
   return revived(schema, ({ propertyNames: _, ...node }) => {
     if (typeof node['format'] === 'string') delete node['pattern'];

@@ -68,8 +68,12 @@ const api = new OpenApi({
 
 function definition(rootModule: Type, env: Record<string, string> = {}): ServiceDefinition {
   const config = loadConfig(z.object(serviceConfigShape), {
-    ...{ NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' },
-    ...{ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', ...env },
+    NODE_ENV: 'test',
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'silent',
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    ...env,
   });
   return { name: 'stories', title: 'Stories', api, rootModule, config };
 }
@@ -107,7 +111,12 @@ describe('a document', () => {
   it('names schemas by their ids or classes, refers to them, and leaves open what clients read', async () => {
     const { components, paths } = await previewDocument(definition(StoryModule));
     expect(Object.keys(components.schemas)).toEqual([
-      ...['Alive', 'Chapter', 'Healthy', 'NotReady', 'Problem', 'Story'],
+      'Alive',
+      'Chapter',
+      'Healthy',
+      'NotReady',
+      'Problem',
+      'Story',
     ]);
     expect(components.schemas['Story']).toEqual({
       type: 'object',

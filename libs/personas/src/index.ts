@@ -28,7 +28,10 @@ export function combinePersonas(...personas: readonly Personas[]): Personas {
   return personas.reduce((all, each) => all | each, Persona.None);
 }
 
-/** True when `held` contains every bit of `wanted`. Wanting None is never satisfied: it would authorise everybody. */
+/**
+ * True when `held` contains every bit of `wanted`. Wanting None is never satisfied: it would authorise
+ * everybody.
+ */
 export function hasPersona(held: Personas, wanted: Personas): boolean {
   return wanted !== Persona.None && (held & wanted) === wanted;
 }

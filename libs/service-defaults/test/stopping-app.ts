@@ -68,7 +68,9 @@ export function stoppingConfig(env: Record<string, string> = {}): Readonly<Servi
 }
 
 export const stoppingDefinition = {
-  ...{ name: 'stopping', title: 'Stopping', rootModule: StoryModule },
+  name: 'stopping',
+  title: 'Stopping',
+  rootModule: StoryModule,
   polledRoutes: ['/polled'],
 };
 

@@ -192,7 +192,8 @@ describe('a collector that', () => {
         OTEL_BSP_MAX_QUEUE_SIZE: '50',
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10',
       });
-      // Ten times what the queue holds. Whoever waited for the collector would wait for its timeout of 10 s, again and again.
+      // Ten times what the queue holds. Whoever waited for the collector would wait for its timeout of 10 s,
+      // again and again.
       const startedMs = performance.now();
       for (let round = 0; round < 20; round += 1) {
         const answers = await Promise.all(Array.from({ length: 25 }, () => service.get('/quick')));

@@ -1,10 +1,13 @@
 /**
- * Full case folding of Unicode 17.0 (CaseFolding.txt, statuses C and F). The table is part of the code because keys made with it are
- * stored: `toLowerCase` knows another Unicode in every Node, and case folding not at all. Its spec checks every code point against
- * Unicode's own data. All numbers are in base 36.
+ * Full case folding of Unicode 17.0 (CaseFolding.txt, statuses C and F). The table is part of the code
+ * because keys made with it are stored: `toLowerCase` knows another Unicode in every Node, and case folding
+ * not at all. Its spec checks every code point against Unicode's own data. All numbers are in base 36.
  */
 
-/** Code points that fold to one other: `first`, `-last` of a range or `:last` of every second one in it, and the distance. */
+/**
+ * Code points that fold to one other: `first`, `-last` of a range or `:last` of every second one in it, and
+ * the distance.
+ */
 const SIMPLE =
   '1t-2i+w 51+lj 5c-5y+w 60-66+w 74:8e+1 8i:8m+1 8p:93+1 96:ae+1 ag-3d ah:al+1 an-7g ap+5u aq:as+1 au+5q ' +
   'av+1 ax-ay+5p az+1 b2+27 b3+5m b4+5n b5+1 b7+5p b8+5r ba+5v bb+5t bc+1 bg+5v bh+5x bj+5y bk:bo+1 bq+62 ' +

@@ -21,8 +21,9 @@ const INVISIBLE = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800\ufff9
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * The key of a subsystem or setting name: full Unicode case folding over normal form C, composed again, because folding takes letters
- * apart (`ǰ`) that a mark may stand between. In the application and not in SQL, where `lower()` depends on the database's collation.
+ * The key of a subsystem or setting name: full Unicode case folding over normal form C, composed again,
+ * because folding takes letters apart (`ǰ`) that a mark may stand between. In the application and not in SQL,
+ * where `lower()` depends on the database's collation.
  */
 export function settingNameKey(name: string): string {
   return ASCII.test(name) ? name.toLowerCase() : foldCase(name.normalize('NFC')).normalize('NFC');

@@ -55,7 +55,10 @@ export function requireValueText(text: string): string {
   return text;
 }
 
-/** What was written, in the order of `writes`. @throws {SettingsProtocolError} if the response is something else */
+/**
+ * What was written, in the order of `writes`.
+ * @throws {SettingsProtocolError} if the response is something else
+ */
 export function readWritten(response: ServiceResponse, writes: readonly SettingAddress[]): WrittenSetting[] {
   const { settings } = readMembers(response);
   if (settings.length === writes.length && writes.every((write, index) => isNamed(settings[index], write)))
@@ -63,8 +66,12 @@ export function readWritten(response: ServiceResponse, writes: readonly SettingA
   throw new SettingsProtocolError('the response is not that to these writes');
 }
 
-/** For each of `names`, in their order, the setting, null where there is none, undefined where it is to be asked for again.
- *  @throws {SettingsProtocolError} if the response is something else, or tells of none, so that asking again would not end */
+/**
+ * For each of `names`, in their order, the setting, null where there is none, undefined where it is to be
+ * asked for again.
+ * @throws {SettingsProtocolError} if the response is something else, or tells of none, so that asking again
+ * would not end
+ */
 export function readFound(
   response: ServiceResponse,
   names: readonly SettingAddress[],

@@ -9,7 +9,10 @@ export interface ProblemDetails {
   readonly errors?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Every failure that this library tells of, except a caller's own abort and a TypeError for an unusable argument. */
+/**
+ * Every failure that this library tells of, except a caller's own abort and a TypeError for an unusable
+ * argument.
+ */
 export abstract class SettingsClientError extends Error {}
 
 /** The service answered with an error that no retry changes. */
@@ -26,7 +29,10 @@ export class SettingsHttpError extends SettingsClientError {
   }
 }
 
-/** The setting does not exist. A 404 from anything else, such as a wrong base URL, is a plain SettingsHttpError. */
+/**
+ * The setting does not exist. A 404 from anything else, such as a wrong base URL, is a plain
+ * SettingsHttpError.
+ */
 export class SettingNotFoundError extends SettingsHttpError {
   override readonly name = 'SettingNotFoundError';
 }
@@ -36,7 +42,10 @@ export class SettingChangedError extends SettingsHttpError {
   override readonly name = 'SettingChangedError';
 }
 
-/** No usable response: network errors, timeouts or a failing service until attempts or the retry budget ran out; see `cause`. */
+/**
+ * No usable response: network errors, timeouts or a failing service until attempts or the retry budget ran
+ * out; see `cause`.
+ */
 export class SettingsUnavailableError extends SettingsClientError {
   override readonly name = 'SettingsUnavailableError';
 
@@ -54,7 +63,9 @@ export class SettingsUnavailableError extends SettingsClientError {
   }
 }
 
-/** The response is a success and yet not what the service sends, as from a proxy's page or another service. */
+/**
+ * The response is a success and yet not what the service sends, as from a proxy's page or another service.
+ */
 export class SettingsProtocolError extends SettingsClientError {
   override readonly name = 'SettingsProtocolError';
 }

@@ -19,7 +19,10 @@ export interface SettingsProviderOptions extends Pick<
 > {
   /** A client with any persona that may read settings. */
   readonly client: SettingsClient;
-  /** The subsystem whose settings are the flags: a flag's key is the setting's name, its value the setting's value. */
+  /**
+   * The subsystem whose settings are the flags: a flag's key is the setting's name, its value the setting's
+   * value.
+   */
   readonly subsystemName: string;
 }
 

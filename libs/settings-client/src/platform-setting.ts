@@ -58,7 +58,11 @@ export function readSetting<T>(response: ServiceResponse): StoredPlatformSetting
   return { ...(setting as PlatformSetting<unknown> as PlatformSetting<T>), etag: response.etag ?? '' };
 }
 
-/** One page. @throws {SettingsProtocolError} if the response is something else, or leads back to `pageKey`, so that a list would not end */
+/**
+ * One page.
+ * @throws {SettingsProtocolError} if the response is something else, or leads back to `pageKey`, so that a
+ * list would not end
+ */
 export function readPage(response: ServiceResponse, pageKey: string | null): SettingsPage {
   const page = readJson(response) as Partial<SettingsPage> | null;
   const settings = page?.settings;
@@ -98,7 +102,10 @@ export function isSetting(value: unknown): value is PlatformSetting {
 // The `u` flag matches surrogates only where they stand alone; no URL can carry one.
 const LONE_SURROGATE = /\p{Cs}/u;
 
-/** Checks a base URL and takes off what would double a slash. @throws {TypeError} unless it is an http(s) URL without query or fragment */
+/**
+ * Checks a base URL and takes off what would double a slash.
+ * @throws {TypeError} unless it is an http(s) URL without query or fragment
+ */
 export function normaliseBaseUrl(baseUrl: string): string {
   // Not URL.parse: Node 20 has none.
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;

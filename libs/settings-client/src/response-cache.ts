@@ -14,7 +14,10 @@ export interface SettingChange {
 export interface CacheOptions {
   /** How long a response is served without asking the service, in milliseconds. Default 30,000. */
   readonly ttlMs?: number;
-  /** How long after that it may stand in while the service cannot be reached, in milliseconds. Default 600,000; 0 is never. */
+  /**
+   * How long after that it may stand in while the service cannot be reached, in milliseconds. Default
+   * 600,000; 0 is never.
+   */
   readonly staleIfErrorMs?: number;
   /** Responses kept; the least recently used goes first. Default 1,000. */
   readonly maxEntries?: number;
@@ -92,7 +95,10 @@ export class ResponseCache {
     return flight.response;
   }
 
-  /** Forgets a setting in every representation, also responses still under way: they may be older than a write. */
+  /**
+   * Forgets a setting in every representation, also responses still under way: they may be older than a
+   * write.
+   */
   forget(setting: SettingChange): void {
     for (const representation of ['setting', 'value'] as const) {
       const id = identifierOf({ ...setting, representation });

@@ -14,8 +14,9 @@ export function isRetryableStatus(status: number): boolean {
 }
 
 /**
- * Milliseconds to wait before retry `retry` (1 to {@link MAX_RETRIES}): `min(5000, 200 · 2^(retry − 1))` with half jitter, so between
- * half of that and all of it; longer when the service asked for it by Retry-After, but never past {@link MAX_WAIT_MS}.
+ * Milliseconds to wait before retry `retry` (1 to {@link MAX_RETRIES}): `min(5000, 200 · 2^(retry − 1))` with
+ * half jitter, so between half of that and all of it; longer when the service asked for it by Retry-After,
+ * but never past {@link MAX_WAIT_MS}.
  *
  * @param random a number from 0 up to but not including 1
  * @param retryAfterMs what Retry-After asked for; null when it did not
@@ -26,7 +27,10 @@ export function retryDelayMs(retry: number, random: number, retryAfterMs: number
   return Math.min(MAX_WAIT_MS, Math.max(jitteredMs, retryAfterMs ?? 0));
 }
 
-/** Milliseconds that a Retry-After header asks for: seconds or an HTTP date. @returns null if absent or neither */
+/**
+ * Milliseconds that a Retry-After header asks for: seconds or an HTTP date.
+ * @returns null if absent or neither
+ */
 export function parseRetryAfterMs(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1_000;
@@ -42,7 +46,9 @@ export interface RetryBudgetOptions {
   readonly refill?: number;
 }
 
-/** Keeps all callers of one client together from multiplying the load on a service that is already failing. */
+/**
+ * Keeps all callers of one client together from multiplying the load on a service that is already failing.
+ */
 export class RetryBudget {
   private readonly capacity: number;
   private readonly refill: number;

@@ -6,7 +6,10 @@ describe('SettingsClient', () => {
     it('reads a setting with its ETag', async () => {
       const { client, requests } = scripted([setting('{"a":1}', '"7"')]);
       expect(await client.getSetting('Sub/system', 'nä me')).toEqual({
-        ...{ subsystemName: 'S', settingName: 'n', settingValue: { a: 1 }, etag: '"7"' },
+        subsystemName: 'S',
+        settingName: 'n',
+        settingValue: { a: 1 },
+        etag: '"7"',
       });
       expect(requests[0]?.url).toBe(
         'http://settings.test/platform/v1/subsystems/Sub%2Fsystem/settings/n%C3%A4%20me',
@@ -162,7 +165,9 @@ describe('SettingsClient', () => {
   describe('many at once', () => {
     const named = (settingName: string) => ({ subsystemName: 'S', settingName });
     const of = (settingName: string, etag: string | null = '"1"') => ({
-      ...{ ...named(settingName), settingValue: 1, etag },
+      ...named(settingName),
+      settingValue: 1,
+      etag,
     });
     const found = (settings: object[], missing: object[] = [], unread: object[] = []) =>
       ok(JSON.stringify({ settings, missing, unread }));

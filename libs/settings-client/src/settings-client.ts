@@ -72,7 +72,9 @@ export interface WriteOptions extends WriteManyOptions {
   readonly ifNoneMatch?: string;
 }
 
-/** A client of the platform's settings service. Safe for concurrent use; keep one per service and identity. */
+/**
+ * A client of the platform's settings service. Safe for concurrent use; keep one per service and identity.
+ */
 export class SettingsClient {
   private readonly baseUrl: string;
   private readonly transport: Transport;
@@ -123,7 +125,10 @@ export class SettingsClient {
     return orNull(this.getSetting<T>(subsystemName, settingName, options));
   }
 
-  /** A setting's value. Numbers are rounded to doubles, as everywhere in JavaScript. @throws {SettingNotFoundError} */
+  /**
+   * A setting's value. Numbers are rounded to doubles, as everywhere in JavaScript.
+   * @throws {SettingNotFoundError}
+   */
   async getValue<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -141,15 +146,21 @@ export class SettingsClient {
     return orNull(this.getValue<T>(subsystemName, settingName, options));
   }
 
-  /** A setting's value as its JSON text, exactly as it was written: no number rounded. @throws {SettingNotFoundError} */
+  /**
+   * A setting's value as its JSON text, exactly as it was written: no number rounded.
+   * @throws {SettingNotFoundError}
+   */
   async getValueText(subsystemName: string, settingName: string, options: CallOptions = {}): Promise<string> {
     const response = await this.read({ representation: 'value', subsystemName, settingName }, options);
     readJson(response);
     return response.body;
   }
 
-  /** Settings with their ETags, in the order of `names`, null where there is none. A thousand come from one moment and in one request, fewer
-   *  where their values exceed 8 MiB. Asks the service, whatever the cache holds. */
+  /**
+   * Settings with their ETags, in the order of `names`, null where there is none. A thousand come from one
+   * moment and in one request, fewer where their values exceed 8 MiB. Asks the service, whatever the cache
+   * holds.
+   */
   async getSettings(
     names: readonly SettingAddress[],
     { signal }: CallOptions = {},
@@ -174,7 +185,9 @@ export class SettingsClient {
     return names.map((name) => distinct.get(addressKey(name)) ?? null);
   }
 
-  /** Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona. */
+  /**
+   * Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona.
+   */
   listSettings(options: ListOptions = {}): AsyncGenerator<PlatformSetting, void, undefined> {
     return this.list(allSettingsUrl(this.baseUrl), options);
   }
@@ -197,7 +210,10 @@ export class SettingsClient {
     return this.putValueText(subsystemName, settingName, valueTextOf(value), options);
   }
 
-  /** As `putSetting`, with the value given as JSON text, which is stored as it is. @throws {TypeError} unless it is one value, not null */
+  /**
+   * As `putSetting`, with the value given as JSON text, which is stored as it is.
+   * @throws {TypeError} unless it is one value, not null
+   */
   async putValueText<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -224,8 +240,10 @@ export class SettingsClient {
   }
 
   /**
-   * Writes or deletes up to 100 settings, all or nothing, each under its own conditions; resolves with what was done, in the order of `writes`.
-   * @throws {SettingChangedError | SettingNotFoundError} whose `problem.errors` names the first that cannot be done
+   * Writes or deletes up to 100 settings, all or nothing, each under its own conditions; resolves with what
+   * was done, in the order of `writes`.
+   * @throws {SettingChangedError | SettingNotFoundError} whose `problem.errors` names the first that cannot
+   * be done
    * @throws {TypeError} for null or what JSON cannot hold
    */
   async writeSettings(

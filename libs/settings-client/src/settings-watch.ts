@@ -44,7 +44,10 @@ export interface ReadOptions {
 interface Entry {
   readonly key: string;
   readonly setting: SettingChange;
-  /** The value, for reads without an object in between; null without the setting, undefined before it was ever read. */
+  /**
+   * The value, for reads without an object in between; null without the setting, undefined before it was ever
+   * read.
+   */
   value: JsonValue | undefined;
   etag: string | null;
   /** `value` as a promise, while it is known to be current. */
@@ -77,7 +80,10 @@ export class SettingsWatch {
   private readonly options: Required<Pick<WatchOptions, 'waitSeconds' | 'maxAgeMs' | 'maxEntries'>> &
     WatchOptions;
   private confirmedAtMs = -Infinity;
-  /** Counts the beginnings of the feed: what was read before the last one may be outdated. 0 while there was none. */
+  /**
+   * Counts the beginnings of the feed: what was read before the last one may be outdated. 0 while there was
+   * none.
+   */
   private beginnings = 0;
   /** As `onState` has it. */
   private isInterrupted = true;
@@ -124,15 +130,18 @@ export class SettingsWatch {
     return this.ended;
   }
 
-  /** How long ago the service confirmed that memory is current, in milliseconds; Infinity before the first time. Up to `waitSeconds` of
-   *  it is quiet; a change is told within a second. */
+  /**
+   * How long ago the service confirmed that memory is current, in milliseconds; Infinity before the first
+   * time. Up to `waitSeconds` of it is quiet; a change is told within a second.
+   */
   get ageMs(): number {
     return Math.abs(this.time.now() - this.confirmedAtMs);
   }
 
   /**
-   * The setting's value from memory, without a promise: null when it does not exist, undefined when memory cannot tell, so that it is to
-   * be read by `getValue`. Values are frozen: all readers share them. After a change this is the old value until the new one was read.
+   * The setting's value from memory, without a promise: null when it does not exist, undefined when memory
+   * cannot tell, so that it is to be read by `getValue`. Values are frozen: all readers share them. After a
+   * change this is the old value until the new one was read.
    */
   peek<T = JsonValue>(subsystemName: string, settingName: string): DeepReadonly<T> | null | undefined {
     if (!this.isServing) return undefined;

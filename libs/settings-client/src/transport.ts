@@ -128,7 +128,8 @@ export class Transport {
     const attemptTimeoutMs = this.options.attemptTimeoutMs + (request.waitMs ?? 0);
     const done = new AbortController();
     const limit = new AbortController();
-    // A timer that ends with the attempt; AbortSignal.timeout would not, and does not follow a clock moved by hand.
+    // A timer that ends with the attempt; AbortSignal.timeout would not, and does not follow a clock moved by
+    // hand.
     time.sleep(attemptTimeoutMs, done.signal).then(
       () => {
         limit.abort(new DOMException(`no response within ${String(attemptTimeoutMs)} ms`, 'TimeoutError'));

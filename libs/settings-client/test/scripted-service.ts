@@ -1,7 +1,10 @@
 import { SettingsClient } from '../src';
 import type { PassingTime, SettingsClientOptions } from '../src';
 
-/** The client's default time limit of an attempt; longer than any wait before a retry, by which the two are told apart. */
+/**
+ * The client's default time limit of an attempt; longer than any wait before a retry, by which the two are
+ * told apart.
+ */
 const ATTEMPT_TIMEOUT_MS = 10_000;
 
 /** Time that passes only by waiting for a retry, or by hand. */

@@ -18,7 +18,10 @@ export interface TestTokenOverrides {
 
 const LIFETIME_SECONDS = 24 * 60 * 60;
 
-/** An access token as auth-service issues it: by default of person 1001, a Customer with facilities 501 and 502. */
+/**
+ * An access token as auth-service issues it: by default of person 1001, a Customer with facilities 501 and
+ * 502.
+ */
 export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}): string {
   const nowSeconds = Math.floor(SYSTEM_CLOCK.now().getTime() / 1_000);
   const payload = {

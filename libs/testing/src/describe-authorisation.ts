@@ -21,7 +21,10 @@ export interface AuthorisationMatrix {
   operations: Readonly<Record<string, AuthorisedOperation>>;
 }
 
-/** Tests that every operation of the API document is in the matrix, and that each identity is answered as it says. */
+/**
+ * Tests that every operation of the API document is in the matrix, and that each identity is answered as it
+ * says.
+ */
 export function describeAuthorisation({ request, tokens, operations }: AuthorisationMatrix): void {
   describe('who may do what', () => {
     let everybody: ReadonlyMap<string, string | null>;

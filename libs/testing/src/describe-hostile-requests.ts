@@ -26,8 +26,10 @@ const ANSWER_LIMIT_MS = 10_000;
 const CONNECTIONS = 8;
 const RUN_LIMIT_MS = 300_000;
 
-/** Sends the whole catalogue of hostile requests: each must be answered, below 500. What is answered is held to the API document by the
- *  fixture's `watchTraffic`. */
+/**
+ * Sends the whole catalogue of hostile requests: each must be answered, below 500. What is answered is held
+ * to the API document by the fixture's `watchTraffic`.
+ */
 export function describeHostileRequests({
   service,
   port,

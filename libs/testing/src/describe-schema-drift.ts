@@ -5,9 +5,15 @@ import { findMigrationProblems } from './migration-problems';
 import { createTestDatabase } from './test-database';
 import type { TestDatabase } from './test-database';
 
-/** A difference that TypeORM reports although entities and schema agree, or a table that has no entity on purpose. */
+/**
+ * A difference that TypeORM reports although entities and schema agree, or a table that has no entity on
+ * purpose.
+ */
 interface ExpectedDrift {
-  /** Matches the whole statement that TypeORM would run (`DROP INDEX …`), or the name of the table without an entity. */
+  /**
+   * Matches the whole statement that TypeORM would run (`DROP INDEX …`), or the name of the table without an
+   * entity.
+   */
   readonly matches: RegExp;
   /** Why the entities cannot say it. */
   readonly because: string;
@@ -30,10 +36,11 @@ const MIGRATIONS_TABLE = 'migrations';
 const CONNECTION = { type: 'postgres', installExtensions: false, uuidExtension: 'pgcrypto' } as const;
 
 /**
- * Tests that entities and migrated schema agree: every table has an entity, and TypeORM's own schema builder finds nothing to change.
- * It compares tables, columns (type, nullability, default, collation), primary and foreign keys, and the names of unique constraints,
- * CHECKs and indexes. It does not compare the expressions of CHECKs and partial indexes, nor the order of an index's columns, and does
- * not see indexes that consist of expressions only.
+ * Tests that entities and migrated schema agree: every table has an entity, and TypeORM's own schema builder
+ * finds nothing to change. It compares tables, columns (type, nullability, default, collation), primary and
+ * foreign keys, and the names of unique constraints, CHECKs and indexes. It does not compare the expressions
+ * of CHECKs and partial indexes, nor the order of an index's columns, and does not see indexes that consist
+ * of expressions only.
  */
 export function describeSchemaDrift(drift: SchemaDrift): void {
   describe(`entities and migrations of ${drift.name ?? drift.schema}`, () => {
@@ -62,7 +69,10 @@ export function describeSchemaDrift(drift: SchemaDrift): void {
 async function migrate(url: string, { schema, migrations, before = [] }: SchemaDrift): Promise<void> {
   const dataSource = await new DataSource({
     ...CONNECTION,
-    ...{ url, schema, migrations: [...migrations], migrationsTableName: MIGRATIONS_TABLE },
+    url,
+    schema,
+    migrations: [...migrations],
+    migrationsTableName: MIGRATIONS_TABLE,
     extra: { options: `-c search_path="${schema}"` },
   }).initialize();
   try {
@@ -74,7 +84,10 @@ async function migrate(url: string, { schema, migrations, before = [] }: SchemaD
   }
 }
 
-/** Tables without an entity, by name, and the statements that would change the schema to what the entities say. */
+/**
+ * Tables without an entity, by name, and the statements that would change the schema to what the entities
+ * say.
+ */
 export async function findSchemaDrift(
   url: string,
   { schema, entities }: Pick<SchemaDrift, 'schema' | 'entities'>,
@@ -82,7 +95,9 @@ export async function findSchemaDrift(
   // Without a search_path, PostgreSQL names functions and sequences in defaults with their schema.
   const dataSource = await new DataSource({
     ...CONNECTION,
-    ...{ url, schema, entities: [...entities] as (() => void)[] },
+    url,
+    schema,
+    entities: [...entities] as (() => void)[],
   }).initialize();
   try {
     const mapped = dataSource.entityMetadatas.map(({ tableName }) => tableName);
@@ -101,8 +116,11 @@ export async function findSchemaDrift(
   }
 }
 
-/** Tests of a service's migrations: each in `folder` is among `listed`, because a bundle has no folder to search; none keeps requests waiting.
- *  @param released problems of migrations that were released before this was checked, by class */
+/**
+ * Tests of a service's migrations: each in `folder` is among `listed`, because a bundle has no folder to
+ * search; none keeps requests waiting.
+ * @param released problems of migrations that were released before this was checked, by class
+ */
 export function describeMigrations(
   folder: string,
   listed: readonly (new () => MigrationInterface)[],

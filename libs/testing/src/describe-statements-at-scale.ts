@@ -26,7 +26,10 @@ export interface HotStatement<D> {
   readonly scannedRows?: number;
   /** Does it, through the service's own code. */
   readonly work: (dataSource: D) => Promise<unknown>;
-  /** Prepared by name: the server may decide to plan it for any values. Others are planned with theirs each time. */
+  /**
+   * Prepared by name: the server may decide to plan it for any values. Others are planned with theirs each
+   * time.
+   */
   readonly prepared?: boolean;
 }
 
@@ -36,22 +39,28 @@ export interface Scale<D> {
   /** Statements that fill the database, the last of which analyses it. Not `VACUUM` unless that is the
    *  point: plans must hold while much of a table is yet to be vacuumed. */
   readonly fill: readonly string[];
-  /** Prepared statements that leave an empty database as it is: tried with a plan made then, on tables that were never analysed since. */
+  /**
+   * Prepared statements that leave an empty database as it is: tried with a plan made then, on tables that
+   * were never analysed since.
+   */
   readonly early?: readonly HotStatement<D>[];
   /** A data source, not initialised, with a pool of one connection and no limit on statements. */
   readonly connect: (url: string) => D;
   readonly statements: readonly HotStatement<D>[];
 }
 
-/** Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set; with fewer the planner reads some from end to end. */
+/**
+ * Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set; with fewer the planner reads
+ * some from end to end.
+ */
 export function scaleRows(): number {
   return Number(process.env['TEST_SCALE_ROWS'] ?? 100_000);
 }
 
 /**
- * Tests that statements cost the same however big the tables are: none reads a table from end to end, and none touches more pages
- * than it names. With TEST_SCALE_ROWS set it also prints what each touched, and the bytes per row of every table
- * with its indexes.
+ * Tests that statements cost the same however big the tables are: none reads a table from end to end, and
+ * none touches more pages than it names. With TEST_SCALE_ROWS set it also prints what each touched, and the
+ * bytes per row of every table with its indexes.
  */
 export function describeStatementsAtScale<D extends PlannedConnections>(scale: Scale<D>): void {
   describe(`statements at ${scaleRows().toLocaleString('en')} rows`, () => {
@@ -156,7 +165,10 @@ function isExpensive(
   return plan.pages > pages || plan.scans.some(({ rows }) => rows > scannedRows);
 }
 
-/** How much a test with a load does: what its variable says, else `full` on the build server (`npm test -- --all`), else `quick`. */
+/**
+ * How much a test with a load does: what its variable says, else `full` on the build server (`npm test --
+ * --all`), else `quick`.
+ */
 export function testSize(variable: string, { quick, full }: { quick: number; full: number }): number {
   return Number(process.env[variable] ?? (process.env['TEST_FULL_SIZE'] === 'true' ? full : quick));
 }

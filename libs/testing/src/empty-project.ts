@@ -19,7 +19,9 @@ interface ProjectContents {
   fetched?: readonly string[];
 }
 
-/** A folder outside the workspace into which published packages of it were installed, as a user of them would. */
+/**
+ * A folder outside the workspace into which published packages of it were installed, as a user of them would.
+ */
 export class EmptyProject {
   private constructor(
     private readonly folder: string,
@@ -27,7 +29,10 @@ export class EmptyProject {
     private readonly hasOwnTypes: boolean,
   ) {}
 
-  /** Builds libraries for publication, packs them and installs the archives; without a registry unless packages are fetched. */
+  /**
+   * Builds libraries for publication, packs them and installs the archives; without a registry unless
+   * packages are fetched.
+   */
   static async withPackages({ packages, linked = [], fetched = [] }: ProjectContents): Promise<EmptyProject> {
     const hasOwnTypes = fetched.some((name) => name.startsWith('@types/node@'));
     const project = new EmptyProject(await mkdtemp(join(tmpdir(), 'empty-project-')), hasOwnTypes);
@@ -65,7 +70,10 @@ export class EmptyProject {
     await this.compile(['--noEmit', '--target', 'es2022'], files);
   }
 
-  /** Type-checks, and writes the JavaScript beside the files. Types of packages from npm are taken as they are. */
+  /**
+   * Type-checks, and writes the JavaScript beside the files. Types of packages from npm are taken as they
+   * are.
+   */
   async build(...files: string[]): Promise<void> {
     const decorators = ['--experimentalDecorators', '--emitDecoratorMetadata', '--esModuleInterop'];
     await this.compile(['--target', 'es2023', '--skipLibCheck', ...decorators], files);

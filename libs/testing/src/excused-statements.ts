@@ -1,4 +1,7 @@
-/** A statement that need not run with the rights of a service in integration tests. It has to run as the administrator. */
+/**
+ * A statement that need not run with the rights of a service in integration tests. It has to run as the
+ * administrator.
+ */
 interface ExcusedStatement {
   readonly file: string;
   /** Words by which the statement is known among those of its file. */

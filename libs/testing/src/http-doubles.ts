@@ -57,7 +57,9 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
   return double;
 }
 
-/** The variables with which a service trusts the auth-service at `url` and the tokens of `testAccessToken`. */
+/**
+ * The variables with which a service trusts the auth-service at `url` and the tokens of `testAccessToken`.
+ */
 export function authServiceVariables(url: string): Record<string, string> {
   return {
     TOKEN_ISSUER: TEST_TOKEN_CONFIG.issuer,

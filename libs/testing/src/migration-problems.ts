@@ -137,7 +137,10 @@ function createdTables(statement: string): string[] {
   return name === undefined ? [] : [plainName(name)];
 }
 
-/** In one line, without comments and without the bodies of functions: those run later, with limits of their own. */
+/**
+ * In one line, without comments and without the bodies of functions: those run later, with limits of their
+ * own.
+ */
 function withoutBodies(statement: string): string {
   return statement
     .replaceAll(/--.*$/gm, '')

@@ -47,7 +47,10 @@ export async function startPoolerDouble(server: string): Promise<Pooler> {
   };
 }
 
-/** PostgreSQL's StartupMessage: its length, the protocol's version, names and values that end in a zero byte, and a zero byte. */
+/**
+ * PostgreSQL's StartupMessage: its length, the protocol's version, names and values that end in a zero byte,
+ * and a zero byte.
+ */
 function withoutOptions(startup: Buffer): Buffer {
   const words = startup.subarray(HEADER_BYTES).toString('utf8').split('\0');
   let kept = '';

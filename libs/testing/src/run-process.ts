@@ -21,7 +21,10 @@ export interface ProcessOptions {
   /** Path of the program, e.g. `dist/apps/task-service/main.js`. */
   entry: string;
   args?: readonly string[];
-  /** Added to PATH, HOME and where Node keeps what it compiled; nothing else of this process's environment is passed on. */
+  /**
+   * Added to PATH, HOME and where Node keeps what it compiled; nothing else of this process's environment is
+   * passed on.
+   */
   env: Readonly<Record<string, string>>;
   /** Waits until this address responds with 200. */
   readyUrl?: string;
@@ -31,7 +34,8 @@ export interface ProcessOptions {
 }
 
 /**
- * Starts a Node program as a child process and waits until it is ready. What it logs is held to what `watchLog` says.
+ * Starts a Node program as a child process and waits until it is ready. What it logs is held to what
+ * `watchLog` says.
  * @throws {Error} with what it wrote if it ends, or is not ready, in time
  */
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {

@@ -36,7 +36,10 @@ export interface Half {
   body: string;
 }
 
-/** The secrets in a request or a response: kinds by value. What is too short to be told from other text is left out. */
+/**
+ * The secrets in a request or a response: kinds by value. What is too short to be told from other text is
+ * left out.
+ */
 export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const add = (kind: string, value: string): void => {

@@ -17,7 +17,10 @@ const BEGINS_A_STATEMENT = /^\s*(?:WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s
 const CONSTANT = /\$\d+|(?<!:):[A-Za-z]\w*|'(?:[^']|'')*'|\b(?:\d+(?:\.\d+)?|true|false|NULL|null)\b/g;
 const ANY_CONSTANT = String.raw`(?:\$\d+|'(?:[^']|'')*'|\d+(?:\.\d+)?|true|false|NULL|null)`;
 
-/** The SQL statements in the program files below a folder, specs and migrations left out. @param workspace places are given relative to it */
+/**
+ * The SQL statements in the program files below a folder, specs and migrations left out.
+ * @param workspace places are given relative to it
+ */
 export function statementsInFolder(folder: string, workspace: string): SourceStatement[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.spec.ts') && !name.startsWith('migrations/'))
@@ -71,7 +74,9 @@ function withoutHalfConstants(pieces: readonly string[]): string[] {
   });
 }
 
-/** Whatever the program fills in matches; white space, constants and the numbers of parameters do not count. */
+/**
+ * Whatever the program fills in matches; white space, constants and the numbers of parameters do not count.
+ */
 function patternOf({ pieces }: SourceStatement): RegExp {
   const parts = withoutHalfConstants(pieces).map((piece) =>
     normalise(piece).split(CONSTANT).map(escape).join(ANY_CONSTANT),

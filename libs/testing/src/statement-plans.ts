@@ -47,8 +47,8 @@ const SERVER_OPTIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The plans of a program's own statements as they ran, by `auto_explain`: no copy of a statement that could drift from the
- * original, no plan without its execution.
+ * The plans of a program's own statements as they ran, by `auto_explain`: no copy of a statement that could
+ * drift from the original, no plan without its execution.
  */
 export class StatementPlans {
   private plans: StatementPlan[] = [];

@@ -18,9 +18,15 @@ export interface TestRole {
 
 /** A database of its own for one suite. */
 export interface TestDatabase {
-  /** The database as the role that a service has in production: it may do what the migrations grant, and nothing else. */
+  /**
+   * The database as the role that a service has in production: it may do what the migrations grant, and
+   * nothing else.
+   */
   url: string;
-  /** The same database as the role that owns it, as in production: for migrations, administration and preparing data. */
+  /**
+   * The same database as the role that owns it, as in production: for migrations, administration and
+   * preparing data.
+   */
   ownerUrl: string;
   /** The same database as the server's superuser: for faults, and to see the sessions of others. */
   superuserUrl: string;
@@ -52,7 +58,10 @@ interface Template {
 
 const templatesByServer = new Map<string, Map<Migrate, Promise<Template>>>();
 
-/** Lets all test files of a run clone one database that `migrate` filled once. @param name of `migrate` and whatever it depends on */
+/**
+ * Lets all test files of a run clone one database that `migrate` filled once.
+ * @param name of `migrate` and whatever it depends on
+ */
 export function sharedMigration(name: string, migrate: Migrate): Migrate {
   return Object.assign((ownerUrl: string, appRole: string) => migrate(ownerUrl, appRole), {
     sharedName: name,
@@ -60,9 +69,9 @@ export function sharedMigration(name: string, migrate: Migrate): Migrate {
 }
 
 /**
- * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names another; either is a
- * superuser's address. The first call with a `migrate` fills a template; this and every further call clone it. Call `drop()` when
- * done. The end of the run drops the templates.
+ * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names
+ * another; either is a superuser's address. The first call with a `migrate` fills a template; this and every
+ * further call clone it. Call `drop()` when done. The end of the run drops the templates.
  */
 export async function createTestDatabase({
   migrate,

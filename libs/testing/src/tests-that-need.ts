@@ -5,9 +5,11 @@ interface Runners {
   readonly it: typeof it;
 }
 
-/** `describe` and `it` for tests that need a program or a right. Without it they are skipped and say so; where everything must be there,
- *  a test fails in their place.
- *  @param missing what is not here, and what brings it; null: nothing */
+/**
+ * `describe` and `it` for tests that need a program or a right. Without it they are skipped and say so; where
+ * everything must be there, a test fails in their place.
+ * @param missing what is not here, and what brings it; null: nothing
+ */
 export function testsThatNeed(what: string, missing: string | null): Runners {
   if (missing !== null && isBuildServer(process.env))
     it(`${what}: may not be skipped here`, () => {

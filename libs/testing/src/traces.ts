@@ -93,7 +93,10 @@ function collected(service: string, span: OtlpSpan): CollectedSpan {
   const { traceId, spanId, name, kind } = span;
   return {
     service,
-    ...{ traceId, spanId, name, kind },
+    traceId,
+    spanId,
+    name,
+    kind,
     parentSpanId: span.parentSpanId ?? '',
     attributes: valuesOf(span.attributes ?? []),
     hasFailed: span.status?.code === FAILED,
@@ -140,7 +143,11 @@ export class SpanNotes {
     const { traceId, spanId: parentSpanId } = parent;
     const spanId = String(this.spans.length + 1).padStart(16, '0');
     const noted: NotedSpan = {
-      ...{ traceId, spanId, parentSpanId, name, kind },
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
       attributes: { ...attributes },
       linkedTraceIds: links.map((link) => link.traceId),
       failure: null,

@@ -10,8 +10,9 @@ interface WatchedLog {
 const defects: string[] = [];
 
 /**
- * Takes the log of a service that runs in this process. A line that tells of a defect, or of a job that failed of something else than an
- * outage, fails the running test, unless it calls `permitFaults`. @param program names the log where this run keeps logs
+ * Takes the log of a service that runs in this process. A line that tells of a defect, or of a job that
+ * failed of something else than an outage, fails the running test, unless it calls `permitFaults`.
+ * @param program names the log where this run keeps logs
  */
 export function watchLog(program: string): WatchedLog {
   const record = recordedLog(program);

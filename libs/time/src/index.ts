@@ -4,7 +4,10 @@ export interface Clock {
   now(): Date;
   /** Milliseconds from an arbitrary origin, never going back; for measuring durations. */
   monotonicMs(): number;
-  /** How waits pass for whoever waits by this clock; the machine's timers unless given. A test shortens them here. */
+  /**
+   * How waits pass for whoever waits by this clock; the machine's timers unless given. A test shortens them
+   * here.
+   */
   sleep?(durationMs: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -64,7 +67,10 @@ export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its late outcome is ignored. */
+/**
+ * The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its
+ * late outcome is ignored.
+ */
 export function withTimeout<T>(
   work: Promise<T>,
   timeoutMs: number,

@@ -26,8 +26,8 @@ interface Project {
 let graph: ProjectGraph | undefined;
 
 /**
- * Which project may import which, by the tags of Nx's project graph. It replaces `@nx/enforce-module-boundaries`, whose package brings
- * 124 others (docs/decisions/0008).
+ * Which project may import which, by the tags of Nx's project graph. It replaces
+ * `@nx/enforce-module-boundaries`, whose package brings 124 others (docs/decisions/0008).
  */
 export const moduleBoundaries: Rule.RuleModule = {
   meta: {

@@ -7,7 +7,10 @@ const IMPORTED = /(?:\bfrom|\bimport\(?)\s*['"]([^'"]+)['"]/g;
 /** What each file imports, read once for as long as the linter runs. */
 const imported = new Map<string, readonly string[]>();
 
-/** No file imports itself by way of others, not even for a type: neither could be read, or moved, without the other. */
+/**
+ * No file imports itself by way of others, not even for a type: neither could be read, or moved, without the
+ * other.
+ */
 export const noImportCycle: Rule.RuleModule = {
   meta: { type: 'problem', messages: { cycle: 'the file imports itself: {{path}}' } },
   create(context) {
@@ -50,7 +53,9 @@ function importsOf(file: string, workspace: string): readonly string[] {
   return found;
 }
 
-/** The TypeScript file of this workspace that `source` names in `importer`; null for packages and other files. */
+/**
+ * The TypeScript file of this workspace that `source` names in `importer`; null for packages and other files.
+ */
 function resolveImport(source: string, importer: string, workspace: string): string | null {
   const path = source
     .replace(/^\.\.?\//, `${dirname(importer)}/$&`)

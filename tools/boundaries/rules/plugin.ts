@@ -78,7 +78,10 @@ const FRAMEWORK_SUFFIXES =
 const FRAMEWORK_FILES = /\/src\/(main|migrate|install|load-development-identities)\.ts$|\/migrations\//;
 const FRAMEWORK_PACKAGES = /^(@nestjs\/|@golevelup\/|typeorm$|nestjs-|fastify$|amqplib$)/;
 
-/** Inside an app the suffix says what a file may import: a plain `name.ts` is pure. Type-only imports are free. */
+/**
+ * Inside an app the suffix says what a file may import: a plain `name.ts` is pure. Type-only imports are
+ * free.
+ */
 const plainFileIsPure: Rule.RuleModule = {
   meta: {
     type: 'problem',

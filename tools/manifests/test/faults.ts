@@ -1,8 +1,11 @@
 import { title } from '../kubernetes-object.ts';
 import type { Fields, KubernetesObject, Value } from '../kubernetes-object.ts';
 
-/** A mistake in one object of a rendering, for proving that a check sees it. @property object how its title begins, e.g.
- *  `Deployment/auth-service` @property at keys with dots in between @property value undefined: what is there is taken away */
+/**
+ * A mistake in one object of a rendering, for proving that a check sees it. @property object how its title
+ * begins, e.g. `Deployment/auth-service` @property at keys with dots in between @property value undefined:
+ * what is there is taken away
+ */
 export type Fault = readonly [
   what: string,
   object: string,

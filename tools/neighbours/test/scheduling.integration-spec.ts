@@ -67,7 +67,8 @@ describe('scheduling', () => {
   it('keeps an event that cannot be passed on yet and tries again', async () => {
     const scheduling = await neighbours.scheduling();
     await neighbours.publish('ScheduleCreatedEvent', scheduleCreated(), randomUUID());
-    // Nobody is bound to the scheduling bus: the broker returns the message and the event waits in its retry queue.
+    // Nobody is bound to the scheduling bus: the broker returns the message and the event waits in its retry
+    // queue.
     await eventually(async () => {
       const queues = await neighbours.broker.management.queues();
       expect(queues.filter((queue) => queue.includes('schedule-created')).length).toBeGreaterThan(1);

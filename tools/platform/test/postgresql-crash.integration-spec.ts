@@ -20,7 +20,10 @@ async function openUntilDown(url: string): Promise<never> {
   }
 }
 
-/** A process of the server that no view of it lists, because its caller has said nothing yet, and that does not see its parent end. */
+/**
+ * A process of the server that no view of it lists, because its caller has said nothing yet, and that does
+ * not see its parent end.
+ */
 async function startHiddenProcess(parent: number, port: number): Promise<void> {
   const before = childrenOf(parent);
   connect(port, '127.0.0.1').on('error', () => undefined);
@@ -32,7 +35,10 @@ async function startHiddenProcess(parent: number, port: number): Promise<void> {
   trySignal(hidden, 'SIGSTOP');
 }
 
-/** How many processes have the segment of shared memory that each of the server's has from its first moment on. */
+/**
+ * How many processes have the segment of shared memory that each of the server's has from its first moment
+ * on.
+ */
 function countProcesses(segment: string): number {
   const rows = readFileSync('/proc/sysvipc/shm', 'utf8')
     .split('\n')

@@ -56,7 +56,9 @@ async function preview(walk: Walk, token: string): Promise<void> {
   await walk.step('Carl asks when half past two comes on the day clocks go forward', request, (response) => {
     const { occurrences } = response.json as { occurrences: { local: string; shift?: string }[] };
     same('the occurrence', occurrences[0], {
-      ...{ dueAtUtc: '2027-03-28T01:30:00.000Z', local: '2027-03-28T03:30', shift: 'skipped-hour' },
+      dueAtUtc: '2027-03-28T01:30:00.000Z',
+      local: '2027-03-28T03:30',
+      shift: 'skipped-hour',
     });
     return 'An hour later by the clock. Nothing was stored.';
   });

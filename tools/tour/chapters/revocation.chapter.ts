@@ -50,7 +50,10 @@ async function sessionChapter(walk: Walk): Promise<void> {
   await refusedSoon(walk, token);
 }
 
-/** A service of another team reads who issues tokens, and asks whether one is good; also after its session has ended. */
+/**
+ * A service of another team reads who issues tokens, and asks whether one is good; also after its session has
+ * ended.
+ */
 async function introspectionChapter(walk: Walk): Promise<void> {
   walk.chapter('A service of another framework checks tokens');
   const { auth, backendSecret } = walk.settings;

@@ -11,7 +11,9 @@ export interface Instance {
   status: string;
 }
 
-/** A schedule is created, its event goes round over both buses, and instances appear. Gives the first of them. */
+/**
+ * A schedule is created, its event goes round over both buses, and instances appear. Gives the first of them.
+ */
 export async function scheduleChapter(walk: Walk, { carl }: Travellers, run: string): Promise<Instance> {
   walk.chapter('A schedule and its event');
   const scheduleId = await createSchedule(walk, carl, run);

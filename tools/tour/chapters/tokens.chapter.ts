@@ -45,7 +45,8 @@ async function logIn(walk: Walk): Promise<string> {
     holds('the claim groups', groups?.includes('Dispatch') === true, 'a list with Dispatch', groups);
     return 'A token for 24 hours: user 9001, persona InternalPartner, member of the group Dispatch.';
   });
-  // A name that does not exist: a guess at Ivy's would count towards locking her out when the tour is repeated.
+  // A name that does not exist: a guess at Ivy's would count towards locking her out when the tour is
+  // repeated.
   const guess = { ...logInAs(`nobody-${randomUUID().slice(0, 8)}`, 'guess'), status: 401 };
   await walk.step('Somebody guesses at a password', guess, (refused) => {
     refusedWith(refused, AUTHENTICATION_FAILED);
@@ -80,7 +81,9 @@ async function trustedBackend(walk: Walk): Promise<{ carl: string; refreshToken:
   return { carl: grantedTokens(response).accessToken, refreshToken: refreshTokenOf(response) };
 }
 
-/** A refresh token is rotated at each use; whoever lost the response may ask again until the next one is used. */
+/**
+ * A refresh token is rotated at each use; whoever lost the response may ask again until the next one is used.
+ */
 async function refresh(walk: Walk, first: string): Promise<void> {
   const url = `${walk.settings.auth}/auth/token/refresh`;
   const exchange = (refreshToken: string): WalkRequest => ({ method: 'POST', url, body: { refreshToken } });

@@ -152,7 +152,10 @@ async function openConsumer(url: string) {
   return { broker, allArrived };
 }
 
-/** A receiver of the events of new schedules, which insist on one. @param handle is given each; without it they stay in the queue */
+/**
+ * A receiver of the events of new schedules, which insist on one.
+ * @param handle is given each; without it they stay in the queue
+ */
 export async function openQueue(url: string, handle?: (body: string) => void) {
   const connection = await connect(url);
   const channel = await connection.createChannel();

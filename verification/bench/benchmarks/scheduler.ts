@@ -29,7 +29,10 @@ const TWO = 'two nodes';
 const BARE_LOOP = 'bare loop';
 const TWO_BARE_LOOPS = 'two bare loops';
 
-/** Daily at wall times of Berlin that are at least four hours away, so that nothing else comes due while this runs. */
+/**
+ * Daily at wall times of Berlin that are at least four hours away, so that nothing else comes due while this
+ * runs.
+ */
 const fillTriggers = (size: number): string => `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
   SELECT n, 'facility-' || n, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule',
@@ -37,7 +40,9 @@ const fillTriggers = (size: number): string => `
     now() + interval '6 hours' + n % 43200 * interval '1 second'
   FROM generate_series(1, ${size}) AS n`;
 
-/** Overdue by up to half a minute, spread over the table; others each time, and never the same instant twice. */
+/**
+ * Overdue by up to half a minute, spread over the table; others each time, and never the same instant twice.
+ */
 const makeDue = (size: number, round: number): string => `
   UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
   WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
@@ -94,7 +99,9 @@ const DOES = {
 const gainOf = (two: string, one: string): Side => [contestantName(two, SMALL), contestantName(one, SMALL)];
 
 const compare = (title: string, of: Side, against: Side, atLeast: number): Comparison => ({
-  ...{ title, of, against },
+  title,
+  of,
+  against,
   goal: { atLeast },
 });
 

@@ -133,7 +133,10 @@ async function measureFirstRun(): Promise<number> {
   }
 }
 
-/** A folder of links, not one link to the folder: should npm start decide to install anew, it would only throw these links away. */
+/**
+ * A folder of links, not one link to the folder: should npm start decide to install anew, it would only throw
+ * these links away.
+ */
 function linkPackages(clone: string): void {
   const [from, to] = [join(WORKSPACE, 'node_modules'), join(clone, 'node_modules')];
   mkdirSync(to);

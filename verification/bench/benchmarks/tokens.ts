@@ -88,7 +88,10 @@ export const tokenTrust: Benchmark = {
   },
 };
 
-/** A measurement of chains of refresh tokens, one for each connection: the next request carries what the last response gave. */
+/**
+ * A measurement of chains of refresh tokens, one for each connection: the next request carries what the last
+ * response gave.
+ */
 async function chaining(
   makeToken: () => Promise<string>,
   refresh: (token: string) => Promise<string>,

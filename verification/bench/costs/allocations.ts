@@ -1,7 +1,9 @@
 const COLLECTION = /^\[\d+:(\w+)\].*? ([\d.]+) \([\d.]+\) -> ([\d.]+) \(/gm;
 
-/** KB that a program took from its heaps, by the lines that V8 writes with `--trace-gc`: what each collection found beyond what the one
- *  before had left. Buffers outside of the heaps do not count. */
+/**
+ * KB that a program took from its heaps, by the lines that V8 writes with `--trace-gc`: what each collection
+ * found beyond what the one before had left. Buffers outside of the heaps do not count.
+ */
 export function allocatedKilobytes(log: string): number {
   const left = new Map<string, number>();
   let megabytes = 0;

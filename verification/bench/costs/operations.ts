@@ -12,7 +12,10 @@ export interface Operation {
   readonly service: ServiceName;
   /** An ordinary pace, in requests per second, where it is not the usual one. */
   readonly pace?: number;
-  /** Makes what the requests need. @returns the next request of a worker; what the last one answered is in `answer` */
+  /**
+   * Makes what the requests need.
+   * @returns the next request of a worker; what the last one answered is in `answer`
+   */
   readonly prepare: (platform: TestPlatform, load: HttpLoad) => NextRequest | Promise<NextRequest>;
 }
 
@@ -45,7 +48,10 @@ export const OPERATIONS: readonly Operation[] = [
       const unsigned = {
         requestTimestampUtc: new Date().toISOString(),
         applicationKey: BACKEND.applicationKey,
-        ...{ persona: 4, userName: 'tech.4711', serviceProviderID: 815, name: `Jörg ${randomUUID()}` },
+        persona: 4,
+        userName: 'tech.4711',
+        serviceProviderID: 815,
+        name: `Jörg ${randomUUID()}`,
       };
       const authenticationCode = signTrustRequest(unsigned, BACKEND.sharedSecret);
       return post('/auth/token/trust', { ...unsigned, authenticationCode });
@@ -89,7 +95,10 @@ export const OPERATIONS: readonly Operation[] = [
     prepare: (platform) => {
       const headers = headersOf(platform);
       return (worker) => ({
-        ...{ method: 'PUT', path: `${SETTINGS}/Currency-${worker}`, headers, expect: 200 },
+        method: 'PUT',
+        path: `${SETTINGS}/Currency-${worker}`,
+        headers,
+        expect: 200,
         body: JSON.stringify({ settingValue: { code: 'EUR', note: randomBytes(100).toString('hex') } }),
       });
     },

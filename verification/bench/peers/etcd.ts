@@ -1,4 +1,7 @@
-/** The peer of reads and watches of settings: etcd behind its JSON gateway, where it is installed (Debian: etcd-server). */
+/**
+ * The peer of reads and watches of settings: etcd behind its JSON gateway, where it is installed (Debian:
+ * etcd-server).
+ */
 import { join } from 'node:path';
 import { findFreePorts } from '#platform/ports.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
@@ -7,18 +10,32 @@ import { type Installed, isInstalled, startInstalled } from './installed.ts';
 /** What a benchmark says where there is none. */
 export const NO_ETCD = 'etcd is not installed here (Debian: etcd-server): nothing stands beside it';
 
-/** A single node that flushes each write, as it does unless told otherwise; null where it is not installed. */
+/**
+ * A single node that flushes each write, as it does unless told otherwise; null where it is not installed.
+ */
 export async function startEtcd(servers: PrivateServers): Promise<Installed | null> {
   if (!isInstalled('etcd')) return null;
   const [port = 0, peerPort] = await findFreePorts(2);
   const [url, peerUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
   return startInstalled(servers, {
-    ...{ command: 'etcd', port, readyPath: '/health' },
+    command: 'etcd',
+    port,
+    readyPath: '/health',
     args: [
-      ...['--data-dir', join(servers.place.folder, `etcd-${port}`), '--log-level', 'error'],
-      ...['--listen-client-urls', url, '--advertise-client-urls', url],
-      ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
-      ...['--initial-cluster', `default=${peerUrl}`],
+      '--data-dir',
+      join(servers.place.folder, `etcd-${port}`),
+      '--log-level',
+      'error',
+      '--listen-client-urls',
+      url,
+      '--advertise-client-urls',
+      url,
+      '--listen-peer-urls',
+      peerUrl,
+      '--initial-advertise-peer-urls',
+      peerUrl,
+      '--initial-cluster',
+      `default=${peerUrl}`,
     ],
   });
 }

@@ -34,7 +34,11 @@ export async function startInstalled(
   },
 ): Promise<Installed> {
   const child = await place.supervisor.spawn({
-    ...{ name: `${command}-${port}`, stage: STAGE, command, args, cwd: place.folder },
+    name: `${command}-${port}`,
+    stage: STAGE,
+    command,
+    args,
+    cwd: place.folder,
     env: { PATH: process.env['PATH'], ...variables },
   });
   const url = `http://127.0.0.1:${port}`;

@@ -32,7 +32,10 @@ const STATEMENTS = {
   revoke: 'DELETE FROM oidc_provider WHERE grant_id = $1',
 } as const;
 
-/** Storage for oidc-provider as its documentation wants it: one indexed table, prepared statements, as many connections as auth-service has. */
+/**
+ * Storage for oidc-provider as its documentation wants it: one indexed table, prepared statements, as many
+ * connections as auth-service has.
+ */
 export async function openPostgresAdapter(connectionString: string) {
   const pool = new pg.Pool({ connectionString, max: 20 });
   await pool.query(TABLE);

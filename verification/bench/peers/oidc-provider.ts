@@ -1,5 +1,7 @@
-/** The peer of the token benchmarks: oidc-provider with client_credentials and rotating refresh tokens, ES256. It keeps everything in memory,
- *  or clients, grants and tokens in the PostgreSQL of DATABASE_URL. */
+/**
+ * The peer of the token benchmarks: oidc-provider with client_credentials and rotating refresh tokens, ES256.
+ * It keeps everything in memory, or clients, grants and tokens in the PostgreSQL of DATABASE_URL.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';

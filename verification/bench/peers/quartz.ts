@@ -25,7 +25,9 @@ export async function startQuartz(
   const { host, pathname, username, password } = new URL(databaseUrl);
   const jdbcUrl = `jdbc:postgresql://${host}${pathname}?user=${username}&password=${password}`;
   return startInstalled(servers, {
-    ...{ command: 'java', port, readyPath: '/' },
+    command: 'java',
+    port,
+    readyPath: '/',
     args: ['-cp', JARS.join(':'), join(WORKSPACE, 'verification/bench/peers/Quartz.java')],
     variables: { ...variables, JDBC_URL: jdbcUrl, PORT: String(port) },
   });

@@ -6,8 +6,10 @@ import { connect } from 'amqplib';
 const IN_FLIGHT = 800;
 const QUEUE = 'bench.outbox-relay';
 
-/** amqplib's confirm channel and nothing else, publishing what the relay publishes to where the relay publishes it. Also declares the
- *  quorum queue that both sides publish to. */
+/**
+ * amqplib's confirm channel and nothing else, publishing what the relay publishes to where the relay
+ * publishes it. Also declares the quorum queue that both sides publish to.
+ */
 export async function openBarePublisher(url: string, { exchange, body, headers }: SerializedEnvelope) {
   const connection = await connect(url, { noDelay: true });
   const channel = await connection.createConfirmChannel();

@@ -1,5 +1,8 @@
-/** The least that a clustered scheduler has to do: `pg`, prepared statements, one connection. Fires what is due in DATABASE_URL's
- *  trigger table, ten in a transaction, with the fire row and the outbox row of each; evaluates no cron. */
+/**
+ * The least that a clustered scheduler has to do: `pg`, prepared statements, one connection. Fires what is
+ * due in DATABASE_URL's trigger table, ten in a transaction, with the fire row and the outbox row of each;
+ * evaluates no cron.
+ */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { serveMeasurements } from './serve-measurements';

@@ -1,4 +1,7 @@
-/** graphile-worker with settings that suit it: its local queue, jobs completed in batches. Each job stores an event. */
+/**
+ * graphile-worker with settings that suit it: its local queue, jobs completed in batches. Each job stores an
+ * event.
+ */
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import pg from 'pg';
 import { serveMeasurements } from './serve-measurements';
@@ -23,7 +26,9 @@ async function main(): Promise<void> {
       let finish = (): void => undefined;
       const finished = new Promise<void>((resolve) => (finish = resolve));
       const runner = await run({
-        ...{ pgPool, logger, noHandleSignals: true },
+        pgPool,
+        logger,
+        noHandleSignals: true,
         preset: { worker: { concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 20 } },
         taskList: {
           [TASK]: async (_payload, { withPgClient }) => {

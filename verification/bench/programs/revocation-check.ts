@@ -41,8 +41,10 @@ async function load(count: number): Promise<RevocationFeed> {
   return feed;
 }
 
-/** What is in use after a collection: the heap and the buffers outside it. A buffer counts until the collection after the one that frees
- *  it. */
+/**
+ * What is in use after a collection: the heap and the buffers outside it. A buffer counts until the
+ * collection after the one that frees it.
+ */
 function usedBytes(): number {
   if (global.gc === undefined) throw new Error('start with --expose-gc');
   global.gc();

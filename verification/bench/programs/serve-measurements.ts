@@ -3,7 +3,10 @@ import { createServer } from 'node:http';
 /** Does a piece of work over and over for about so many seconds; returns the figure. */
 export type Measurement = (seconds: number) => Promise<number>;
 
-/** Serves measurements over HTTP, so that the bench can call them in turns: `/measure?name=…&seconds=…` returns the figure. */
+/**
+ * Serves measurements over HTTP, so that the bench can call them in turns: `/measure?name=…&seconds=…`
+ * returns the figure.
+ */
 export function serveMeasurements(measurements: Readonly<Record<string, Measurement>>): void {
   createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://localhost');

@@ -1,5 +1,7 @@
-/** Reads from the memory of a watching client beside a plain Map; and, with a service at SETTINGS_URL or an etcd at ETCD_URL, the time from
- *  the response of a write to the callback of a watcher. */
+/**
+ * Reads from the memory of a watching client beside a plain Map; and, with a service at SETTINGS_URL or an
+ * etcd at ETCD_URL, the time from the response of a write to the callback of a watcher.
+ */
 import { SettingsClient } from '@platform/settings-client';
 import { callsPerSecond, serveMeasurements } from './serve-measurements';
 

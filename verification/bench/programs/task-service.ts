@@ -1,4 +1,7 @@
-/** The task service as production builds it, its parts called one by one; and the bare machinery under its relay. */
+/**
+ * The task service as production builds it, its parts called one by one; and the bare machinery under its
+ * relay.
+ */
 /* eslint-disable house/module-boundaries -- a measurement of one part of a service has to reach into the service; nothing depends on this program */
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
@@ -89,7 +92,9 @@ async function main(): Promise<void> {
   };
   // What the relay makes of each of its rows.
   const event = app.get(MessagePublisher).createEnvelope(ScheduleCreatedEvent, MESSAGE, {
-    ...{ messageId: randomUUID(), sentAt: new Date(), headers: HEADERS },
+    messageId: randomUUID(),
+    sentAt: new Date(),
+    headers: HEADERS,
   });
   const bare = await openBarePublisher(config.RABBITMQ_MAIN_URL, event);
   serveMeasurements({

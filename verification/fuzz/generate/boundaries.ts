@@ -11,22 +11,30 @@ const INSTANTS: readonly string[] = instants.daysOfInstants.flatMap((date) =>
 const UUIDS = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'];
 /** Where numbers change their nature: signs, 32 and 53 bits, the largest that JSON can write. */
 const NUMBERS = [
-  ...[-0, 0, 1, -1, 0.5, 2 ** 31 - 1, 2 ** 31, -(2 ** 31) - 1, 2 ** 32],
-  ...[
-    Number.MAX_SAFE_INTEGER,
-    Number.MAX_SAFE_INTEGER + 1,
-    Number.MIN_SAFE_INTEGER - 1,
-    1e19,
-    Number.MAX_VALUE,
-    Number.MIN_VALUE,
-  ],
+  -0,
+  0,
+  1,
+  -1,
+  0.5,
+  2 ** 31 - 1,
+  2 ** 31,
+  -(2 ** 31) - 1,
+  2 ** 32,
+  Number.MAX_SAFE_INTEGER,
+  Number.MAX_SAFE_INTEGER + 1,
+  Number.MIN_SAFE_INTEGER - 1,
+  1e19,
+  Number.MAX_VALUE,
+  Number.MIN_VALUE,
 ];
 /** Of one, two, three and four bytes in UTF-8; the last has two UTF-16 units. */
 const CHARACTERS = ['x', 'é', '€', '😀'];
 /** A longer text belongs to the malformed bodies. */
 const LONGEST = 70_000;
 
-/** Values at every limit that a schema names and just past it, and at the ends of what its format can express. */
+/**
+ * Values at every limit that a schema names and just past it, and at the ends of what its format can express.
+ */
 export function boundariesOf(document: OpenApiDocument, schema: Schema): readonly unknown[] {
   const { anyOf = [], allOf = [], type = [], ...rest } = resolveSchema(document, schema);
   const combined = [...anyOf, ...allOf].flatMap((one) => boundariesOf(document, one));
@@ -78,7 +86,10 @@ interface Boundary {
   readonly apply: () => void;
 }
 
-/** Gives one field or parameter of a valid draft a value at its limits. @returns which; an operation without any stays as it is */
+/**
+ * Gives one field or parameter of a valid draft a value at its limits.
+ * @returns which; an operation without any stays as it is
+ */
 export function toBoundary(draft: Draft, document: OpenApiDocument, random: Random): string {
   const schema = draft.mediaType === null ? undefined : draft.operation.bodies?.get(draft.mediaType);
   const all = [

@@ -98,7 +98,9 @@ const UNUSUAL: Tricks = {
   'override headers': (r) =>
     head(
       r,
-      ...['X-HTTP-Method-Override: DELETE', 'X-Original-URL: /auth/me', 'X-Rewrite-URL: /auth/me'],
+      'X-HTTP-Method-Override: DELETE',
+      'X-Original-URL: /auth/me',
+      'X-Rewrite-URL: /auth/me',
       'X-Forwarded-Host: evil.example',
     ),
   'two requests at once': (r) => head(r) + head({ ...r, target: '/health/live' }),
@@ -111,7 +113,10 @@ const GROUPS = [
   { tricks: UNFINISHED, mustBe: null, isUnfinished: true },
   { tricks: UNUSUAL, mustBe: null, isUnfinished: false },
 ];
-/** The type of a body is judged before its first chunk is read, and so may be the token: whichever refusal comes first is sent. */
+/**
+ * The type of a body is judged before its first chunk is read, and so may be the token: whichever refusal
+ * comes first is sent.
+ */
 const BEFORE_CHUNKS = [400, 401, 403, 404, 405, 415];
 const OTHERWISE: Readonly<Record<string, { mustBe: readonly number[] }>> = {
   'bad chunk size': { mustBe: BEFORE_CHUNKS },

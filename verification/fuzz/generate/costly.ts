@@ -23,8 +23,10 @@ export const LARGEST_PAGE = 'largest page';
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
-/** Requests that buy as much processor time with their bytes as we know how to: to every operation of a service, and with each body in the
- *  name of nobody too. */
+/**
+ * Requests that buy as much processor time with their bytes as we know how to: to every operation of a
+ * service, and with each body in the name of nobody too.
+ */
 export function costlyRequests(fixtures: Fixtures): CostlyRequest[] {
   return fixtures.operations.flatMap((operation) => {
     const { needsToken } = operation;

@@ -17,10 +17,23 @@ const attackerJwk = attacker.publicKey.export({ format: 'jwk' });
 function claims(forge: Forge, random: Random, changes: Json = {}): Json {
   const now = nowSeconds();
   return {
-    ...{ iss: forge.issuer, aud: forge.audience, sub: 'userid:9001', jti: random.draw(fc.uuid()) },
-    ...{ iat: now, nbf: now, exp: now + 86_400, auth_time: now, client_id: 'demo-backend' },
-    ...{ identityType: 'internal-legacy', userId: 9001, name: 'Ivy Internal' },
-    ...{ personas: 1, roles: [], facilities: [], groups: [], ...changes },
+    iss: forge.issuer,
+    aud: forge.audience,
+    sub: 'userid:9001',
+    jti: random.draw(fc.uuid()),
+    iat: now,
+    nbf: now,
+    exp: now + 86_400,
+    auth_time: now,
+    client_id: 'demo-backend',
+    identityType: 'internal-legacy',
+    userId: 9001,
+    name: 'Ivy Internal',
+    personas: 1,
+    roles: [],
+    facilities: [],
+    groups: [],
+    ...changes,
   };
 }
 

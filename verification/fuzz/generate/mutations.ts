@@ -164,7 +164,10 @@ export function headerText(text: string): string {
   return text.replace(/[\r\n\0]/g, '');
 }
 
-/** Adds one to four headers that mean something to frameworks, proxies or loggers and are well-formed HTTP. @returns their names */
+/**
+ * Adds one to four headers that mean something to frameworks, proxies or loggers and are well-formed HTTP.
+ * @returns their names
+ */
 export function addOddHeaders(draft: Draft, random: Random): string {
   const names = Array.from({ length: random.integer(1, 4) }, () => {
     const [name, values] = random.pick(CORPUS.oddHeaders);

@@ -8,7 +8,8 @@ const requests = Array.from({ length: 3_000 }, (_none, number) => makeRequest(5,
 
 describe('makeRequest', () => {
   it('makes the same request for the same seed and number', () => {
-    // Signatures by the attacker's elliptic keys are random, and so are identities and instants within tokens.
+    // Signatures by the attacker's elliptic keys are random, and so are identities and instants within
+    // tokens.
     const stable = [...requests.keys()]
       .filter((number) => requests[number]?.kind === 'malformed body')
       .slice(0, 100);

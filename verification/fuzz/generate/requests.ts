@@ -37,7 +37,10 @@ const NOT_TAKEN = [400, 401, 431];
 
 const FORGERIES = Object.entries(HOSTILE_TOKENS);
 
-/** Request `number` of the run with this seed: the same for the same fixtures, independent of earlier requests. */
+/**
+ * Request `number` of the run with this seed: the same for the same fixtures, independent of earlier
+ * requests.
+ */
 export function makeRequest(seed: number, number: number, fixtures: Fixtures): FuzzRequest {
   const random = Random.ofStream(seed, number);
   return MAKERS[kindOf(random)](fixtures, random);
@@ -145,20 +148,26 @@ function randomRequest(fixtures: Fixtures, random: Random): FuzzRequest {
 }
 
 const SEGMENTS = [
-  ...[
-    'auth',
-    'token',
-    'user',
-    'platform',
-    'v1',
-    'settings',
-    'subsystems',
-    'Schedules',
-    'Instances',
-    'commands',
-    'health',
-  ],
-  ...['ready', 'docs', 'openapi.json', 'metrics', '.well-known', 'jwks.json', 'favicon.ico', '.env', 'admin'],
+  'auth',
+  'token',
+  'user',
+  'platform',
+  'v1',
+  'settings',
+  'subsystems',
+  'Schedules',
+  'Instances',
+  'commands',
+  'health',
+  'ready',
+  'docs',
+  'openapi.json',
+  'metrics',
+  '.well-known',
+  'jwks.json',
+  'favicon.ico',
+  '.env',
+  'admin',
 ];
 
 function hostileTokenRequest(fixtures: Fixtures, random: Random): FuzzRequest {

@@ -71,8 +71,15 @@ export const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
 
 const uuid = fc.uuid({ version: 4 });
 const users = fc.constantFrom(
-  ...['ivy.internal', 'carl.customer', 'olga.owner', 'rita.resident', 'tess.tech', 'gina.global'],
-  ...['lena.legacy', 'dora.disabled', 'nobody.at.all'],
+  'ivy.internal',
+  'carl.customer',
+  'olga.owner',
+  'rita.resident',
+  'tess.tech',
+  'gina.global',
+  'lena.legacy',
+  'dora.disabled',
+  'nobody.at.all',
 );
 const applicationKeys = fc.constantFrom(...Object.keys(APPLICATION_SECRETS), 'no-such-application');
 const canaryWord = (length: number): fc.Arbitrary<string> => word(length).map((text) => `${CANARY}-${text}`);

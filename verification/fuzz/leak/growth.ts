@@ -10,7 +10,9 @@ export interface Series {
   readonly name: string;
   readonly unit: 'MB' | '';
   readonly values: readonly number[];
-  /** How much it may still grow in the second half of a run: this share of its size, and in any case `slack`. */
+  /**
+   * How much it may still grow in the second half of a run: this share of its size, and in any case `slack`.
+   */
   readonly bound: Bound;
 }
 
@@ -32,8 +34,11 @@ export interface Verdict {
   readonly levelsOff: boolean;
 }
 
-/** Whether a series levels off: a line fitted to its second half may rise no more than its bound. The first half is warming up: caches,
- *  pools and compiled code fill. @throws {RangeError} for fewer than four values */
+/**
+ * Whether a series levels off: a line fitted to its second half may rise no more than its bound. The first
+ * half is warming up: caches, pools and compiled code fill.
+ * @throws {RangeError} for fewer than four values
+ */
 export function judgeSeries({ name, unit, values, bound }: Series): Verdict {
   if (values.length < 4) throw new RangeError(`${name}: ${values.length} values say nothing`);
   const half = values.slice(Math.floor(values.length / 2));
@@ -71,7 +76,8 @@ interface ProcessFacts {
 }
 
 const MEGABYTE = 1_000_000;
-// Two samples of an idle process differ by that much; a leak of 1 kB in each of a thousand requests per sample shows within minutes.
+// Two samples of an idle process differ by that much; a leak of 1 kB in each of a thousand requests per
+// sample shows within minutes.
 const HEAP = { share: 0.03, slack: 3 };
 // Pages stay with the process after a burst; what leaks shows in the heap first.
 const RESIDENT = { share: 0.08, slack: 15 };
@@ -91,7 +97,9 @@ export class Sampler {
     return [...this.#series].map(([name, rest]) => ({ name, ...rest }));
   }
 
-  /** Measures everything once. To be called while no request is in flight: what a request holds is no leak. */
+  /**
+   * Measures everything once. To be called while no request is in flight: what a request holds is no leak.
+   */
   async take(): Promise<void> {
     for (const [name, pid] of Object.entries(this.#subject.pids)) {
       const facts = await this.#ask(pid);

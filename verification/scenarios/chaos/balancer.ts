@@ -4,7 +4,10 @@ import { answersOk } from '#platform/waiting.ts';
 
 const PROBE_INTERVAL_MS = 200;
 
-/** The readiness probes of k8s/base: without its buses task-service still acknowledges schedules and completions. */
+/**
+ * The readiness probes of k8s/base: without its buses task-service still acknowledges schedules and
+ * completions.
+ */
 const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
   auth: '/health/ready',
   settings: '/health/ready',
@@ -12,8 +15,9 @@ const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
 };
 
 /**
- * What a Kubernetes Service does, on one machine: a new connection goes to one of the ports whose last readiness probe succeeded, in
- * turn. It does not try another when that fails, and it never looks into a connection.
+ * What a Kubernetes Service does, on one machine: a new connection goes to one of the ports whose last
+ * readiness probe succeeded, in turn. It does not try another when that fails, and it never looks into a
+ * connection.
  */
 export class Balancer {
   readonly #ports: readonly number[];

@@ -41,7 +41,10 @@ export interface ClusterOptions {
   readonly variables: Variables;
 }
 
-/** A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and breakable wires behind them. */
+/**
+ * A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and
+ * breakable wires behind them.
+ */
 export class Cluster {
   readonly platform: TestPlatform;
   readonly #servers: PrivateServers | Engines;

@@ -57,7 +57,9 @@ async function killReplica({ cluster, fault }: Scene): Promise<Proof> {
   return `${label} ${how}`;
 }
 
-/** Without its database a replica takes on work and finishes none; then it dies with all of it in its hands. */
+/**
+ * Without its database a replica takes on work and finishes none; then it dies with all of it in its hands.
+ */
 async function killStarvedReplica(scene: Scene): Promise<Proof> {
   if (scene.cluster.isClustered) return killWaitingReplica(scene);
   const proxy = scene.cluster.proxy(scene.fault.replica, 'database');
@@ -100,7 +102,10 @@ async function freezeReplica({ cluster, fault }: Scene): Promise<Proof> {
   return `${label} did not respond for ${fault.lastsMs} ms`;
 }
 
-/** Each replica in turn, as a rolling update: SIGTERM, wait for the end, a new process, wait until it is ready. */
+/**
+ * Each replica in turn, as a rolling update: SIGTERM, wait for the end, a new process, wait until it is
+ * ready.
+ */
 async function rollingRestart({ cluster, load, fault }: Scene): Promise<Proof> {
   const replicas = cluster.replicas.filter(({ name }) => name.service === fault.replica.service);
   const requests = await withoutFailure(load, async () => {
@@ -211,8 +216,10 @@ async function endBroker(scene: Scene, signal: 'SIGTERM' | 'SIGKILL'): Promise<P
   return `the broker ended on ${signal} and started again; ${acknowledged} schedules acknowledged meanwhile`;
 }
 
-/** Schedules need no broker: their events wait in the outbox. The requests pass the balancer by, so that every replica gets one. Returns
- *  how many were acknowledged. */
+/**
+ * Schedules need no broker: their events wait in the outbox. The requests pass the balancer by, so that every
+ * replica gets one. Returns how many were acknowledged.
+ */
 async function createSchedulesDirectly({ cluster, load }: Scene): Promise<number> {
   const { context, journal } = load;
   const replicas = cluster.replicas.filter(({ name }) => name.service === 'task');
@@ -266,7 +273,9 @@ async function startDatabase({ cluster, fault }: Scene, proof: Proof): Promise<P
   return proof;
 }
 
-/** The server stands still with all its sessions; the system accepts new connections and nobody serves them. */
+/**
+ * The server stands still with all its sessions; the system accepts new connections and nobody serves them.
+ */
 async function freezeDatabase({ cluster, load, fault }: Scene): Promise<Proof> {
   const stopped = cluster.freeze(await cluster.servers.postgresql.freeze());
   await delay(fault.lastsMs);

@@ -4,6 +4,7 @@ import { AUTH_ROWS } from '#verification/oracle/retention/auth-rows.ts';
 import type { KeptRows } from '#verification/oracle/retention/kept-rows.ts';
 import { SETTINGS_ROWS } from '#verification/oracle/retention/settings-rows.ts';
 import { FORGET_TASK_ROWS, TASK_ROWS } from '#verification/oracle/retention/task-rows.ts';
+import { queryPersistently } from '#verification/traffic/platform.ts';
 import { until } from '../drain.ts';
 import type { Proof, Scene } from './engines/faults.ts';
 
@@ -54,7 +55,7 @@ async function count(platform: TestPlatform, name: string): Promise<Map<string, 
   for (const service of SERVICE_NAMES) {
     for (const { counts } of ROWS[service]) {
       for (const [table, sql] of Object.entries(counts)) {
-        const [row] = await platform.query<{ count: number }>(service, [sql, [name]]);
+        const [row] = await queryPersistently<{ count: number }>(platform, service, [sql, [name]]);
         found.set(table, row?.count ?? 0);
       }
     }

@@ -23,11 +23,16 @@ export const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> 
   task: ['database', 'broker', 'auth'],
 };
 
-/** What a fault hits: one process, both of a service in turn, connections to a dependency, or a server that all depend on. */
+/**
+ * What a fault hits: one process, both of a service in turn, connections to a dependency, or a server that
+ * all depend on.
+ */
 type Target = 'replica' | 'service' | 'connections' | 'server';
 
-/** Every fault: what it hits, and its shortest and longest duration in ms. A frozen replica outlives heartbeats (twice 5 s) and, at its
- *  longest, the wait for a statement's result (12 s). */
+/**
+ * Every fault: what it hits, and its shortest and longest duration in ms. A frozen replica outlives
+ * heartbeats (twice 5 s) and, at its longest, the wait for a statement's result (12 s).
+ */
 const FAULTS = {
   'kill-replica': ['replica', 0, 0],
   'kill-starved-replica': ['replica', 1_500, 4_000],
@@ -91,8 +96,8 @@ export interface PlannedFault {
 }
 
 /**
- * The faults of a run. Each kind comes once before any comes again, and each kind goes through the services in turn, so that a short
- * run covers much; order, targets and lengths are the seed's.
+ * The faults of a run. Each kind comes once before any comes again, and each kind goes through the services
+ * in turn, so that a short run covers much; order, targets and lengths are the seed's.
  */
 export function planFaults(
   seed: number,
@@ -131,8 +136,12 @@ export function planUpgrade(seed: number): PlannedFault[] {
     random.shuffled(SERVICE_NAMES).map((service) => ({ kind, service })),
   );
   return rounds.map(({ kind, service }, index) => ({
-    ...{ round: index + 1, kind, replica: { service, letter: 'a' } },
-    ...{ dependency: 'database', everywhere: false, lastsMs: 0 },
+    round: index + 1,
+    kind,
+    replica: { service, letter: 'a' },
+    dependency: 'database',
+    everywhere: false,
+    lastsMs: 0,
   }));
 }
 
@@ -168,7 +177,10 @@ export interface ChaosArguments {
   readonly faults: readonly FaultKind[];
   /** The folder of the build under test. */
   readonly dist: string;
-  /** The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled back. */
+  /**
+   * The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled
+   * back.
+   */
   readonly upgradeFrom?: string;
   /** Has a Prometheus watch; a folder: and its dashboards drawn there. */
   readonly prometheus?: true | string;
@@ -183,7 +195,10 @@ const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was ' +
   'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or got a wrong response.';
 
-/** @throws {ArgumentsError} on an unknown flag or an impossible value. @param randomSeed used when none is named */
+/**
+ * @throws {ArgumentsError} on an unknown flag or an impossible value.
+ * @param randomSeed used when none is named
+ */
 export function parseChaosArguments(args: readonly string[], randomSeed: number): ChaosArguments {
   const given = commandLine('npm run chaos', '[-- flags]', DESCRIPTION)
     .option('--rounds <number>', 'faults, one after the other', wholeNumber, 17)

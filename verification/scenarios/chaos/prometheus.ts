@@ -47,8 +47,10 @@ export class Prometheus {
     writeFileSync(join(folder, 'rules.yaml'), stringify(promptRules()));
     writeFileSync(join(folder, 'prometheus.yaml'), stringify(configuration(cluster, folder)));
     const args = [
-      ...[`--config.file=${folder}/prometheus.yaml`, `--storage.tsdb.path=${folder}/data`],
-      ...[`--web.listen-address=127.0.0.1:${port}`, '--log.level=warn'],
+      `--config.file=${folder}/prometheus.yaml`,
+      `--storage.tsdb.path=${folder}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      '--log.level=warn',
     ];
     const spec = { name: 'prometheus', stage: 0, command, args, env: process.env, cwd: folder };
     const url = `http://127.0.0.1:${port}`;
@@ -56,7 +58,10 @@ export class Prometheus {
     return new Prometheus(url);
   }
 
-  /** Each query of each dashboard has data (but for those of what no run does), each rule can be evaluated. @param alerts that must have fired */
+  /**
+   * Each query of each dashboard has data (but for those of what no run does), each rule can be evaluated.
+   * @param alerts that must have fired
+   */
   async audit(alerts: readonly string[]): Promise<Check> {
     const check = new CheckBuilder('dashboards: each query has data; rules are evaluated');
     const queries = DASHBOARDS.flatMap(({ title, panels }) =>

@@ -8,7 +8,10 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 const NPM_INSTALL = ['install', '--include=dev', '--no-audit', '--no-fund', '--prefer-offline'];
 const NPM_TIMEOUT_MS = 90_000;
 
-/** Builds an earlier commit with its own tools, beside the present build, and gives the folder. @throws {FriendlyError} without the commit */
+/**
+ * Builds an earlier commit with its own tools, beside the present build, and gives the folder.
+ * @throws {FriendlyError} without the commit
+ */
 export function buildRelease(commit: string, report: (line: string) => void): string {
   const folder = join(WORKSPACE, 'dist/releases', commit);
   if (!existsSync(join(folder, 'package-lock.json'))) unpack(commit, folder);
@@ -31,8 +34,10 @@ function unpack(commit: string, folder: string): void {
   }
 }
 
-/** Starts from the packages of this checkout, so that npm fetches only those that differ; without a registry the release is built with
- *  those of this checkout. npm replaces whole files: what is linked stays. */
+/**
+ * Starts from the packages of this checkout, so that npm fetches only those that differ; without a registry
+ * the release is built with those of this checkout. npm replaces whole files: what is linked stays.
+ */
 function installPackages(folder: string, report: (line: string) => void): void {
   if (!existsSync(join(folder, 'node_modules')))
     execFileSync('cp', ['-al', join(WORKSPACE, 'node_modules'), folder]);

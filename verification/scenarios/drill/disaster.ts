@@ -273,7 +273,10 @@ export class Disaster implements Stage {
   }
 }
 
-/** As `recovery_target_time` takes it: no T, and no Z, because names of zones are not known yet when it is read. */
+/**
+ * As `recovery_target_time` takes it: no T, and no Z, because names of zones are not known yet when it is
+ * read.
+ */
 function timestamp(atMs: number): string {
   return new Date(atMs).toISOString().replace('T', ' ').replace('Z', '+00');
 }
@@ -293,7 +296,10 @@ const run = promisify(execFile);
 const PAGE = join(WORKSPACE, 'docs/operations.md');
 const HEADING = '### To an instant';
 
-/** The commands of the page's section, block by block as it has them. @throws {Error} when there are not three blocks */
+/**
+ * The commands of the page's section, block by block as it has them.
+ * @throws {Error} when there are not three blocks
+ */
 function documentedCommands(): Record<'archive' | 'backUp' | 'restore' | 'advance', string> {
   const [section = ''] = (readFileSync(PAGE, 'utf8').split(`\n${HEADING}\n`)[1] ?? '').split(/\n##+ /);
   const blocks = [...section.matchAll(/^```sh\n(.+?)^```$/gms)].map(([, commands = '']) => commands);

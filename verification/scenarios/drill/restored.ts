@@ -3,14 +3,17 @@ import { Journal, type Operation } from '#verification/traffic/journal.ts';
 import { FIRST_PLANTED_FACILITY } from '#verification/traffic/triggers.ts';
 import type { PublishedMessage } from '#verification/traffic/published-messages.ts';
 
-/** An operation asked for so long after the instant cannot have been committed before it. In ms, more than clocks and rounding differ. */
+/**
+ * An operation asked for so long after the instant cannot have been committed before it. In ms, more than
+ * clocks and rounding differ.
+ */
 const AFTERWARDS_MS = 200;
 const CREATED_QUEUE = 'task-service.schedule-created';
 const GENERATION_QUEUE = 'task-service.task-instance-generation';
 
 /**
- * What holds of a journal once the platform was taken back to an instant: what had been acknowledged then, and, not acknowledged, what
- * was under way.
+ * What holds of a journal once the platform was taken back to an instant: what had been acknowledged then,
+ * and, not acknowledged, what was under way.
  * @param then a copy of the journal made at the instant
  * @param now the same journal when the load had ended
  * @param instantMs of the journal's clock
@@ -77,7 +80,10 @@ export interface Difference {
   readonly firedAgain: number;
   /** Schedules of which the task service never took the event. */
   readonly schedulesUntaken: readonly string[];
-  /** Requests for generation, of fires and others, that went with the queues: the facility's next fire makes up for them. */
+  /**
+   * Requests for generation, of fires and others, that went with the queues: the facility's next fire makes
+   * up for them.
+   */
   readonly requestsUntaken: number;
 }
 

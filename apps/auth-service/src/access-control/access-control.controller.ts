@@ -14,7 +14,9 @@ import {
 import type { SecurityEditorKey } from './access-control.dto';
 import { AccessControlRepository } from './access-control.repository';
 
-/** Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries. */
+/**
+ * Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries.
+ */
 @Controller('auth')
 @RequireInternalAdministrator()
 @ApiTags('Authorization queries')

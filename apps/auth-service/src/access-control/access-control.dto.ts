@@ -10,7 +10,8 @@ export class HasAccessQueryDto extends createZodDto(
       .refine(Number.isSafeInteger, 'must be an integer')
       .optional()
       .meta({
-        ...{ type: 'integer', pattern: undefined },
+        type: 'integer',
+        pattern: undefined,
         description: 'The user to ask about; without it the user of the token.',
         example: 9001,
       }),
@@ -59,12 +60,15 @@ export type SecurityEditorKey = 'GroupName' | 'AccessPointName';
 const SEPARATOR = '~~';
 const EDITOR = 'SecurityEditor';
 
-/** The name in `SecurityEditor~~<key>~~<name>`, in Unicode normal form C; it may itself contain tildes. Null for every other identifier.
- *  Source: authentication spec, Authorization queries. */
+/**
+ * The name in `SecurityEditor~~<key>~~<name>`, in Unicode normal form C; it may itself contain tildes. Null
+ * for every other identifier. Source: authentication spec, Authorization queries.
+ */
 export function nameInIdentifier(identifier: string, key: SecurityEditorKey): string | null {
   const prefix = `${EDITOR}${SEPARATOR}${key}${SEPARATOR}`;
   if (!identifier.startsWith(prefix)) return null;
-  // As in user names: one character may come composed or not, and the router itself decomposes "İ" (see routableUrl).
+  // As in user names: one character may come composed or not, and the router itself decomposes "İ" (see
+  // routableUrl).
   const name = identifier.slice(prefix.length).normalize('NFC');
   return /^[^\p{Cc}\p{Cs}]{1,256}$/u.test(name) ? name : null;
 }

@@ -39,12 +39,16 @@ const HAS_ACCESS = `
     SELECT 1 FROM internal_legacy.access_point_grant JOIN membership USING (group_name) WHERE access_point_name = $1
   ) AS "hasAccess"`;
 
-/** Every statement on security groups and access points. They live in the internal legacy store, wherever that is, and are used by nothing
- *  else there. */
+/**
+ * Every statement on security groups and access points. They live in the internal legacy store, wherever that
+ * is, and are used by nothing else there.
+ */
 export class AccessControlRepository {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** Users and groups in this group and in the groups it contains, groups first; empty for an unknown group. */
+  /**
+   * Users and groups in this group and in the groups it contains, groups first; empty for an unknown group.
+   */
   findMembers(groupName: string): Promise<GroupMember[]> {
     return this.dataSource.query(FIND_MEMBERS, [groupName]);
   }

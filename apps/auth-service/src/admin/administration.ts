@@ -17,7 +17,9 @@ import { addSessionCommands } from './session-commands';
 import { addSecretCommands } from './secret-commands';
 import { addUserCommands } from './user-commands';
 
-/** Administration writes as the role that owns the tables: the service's own role may not change applications. */
+/**
+ * Administration writes as the role that owns the tables: the service's own role may not change applications.
+ */
 export const adminConfigSchema = z
   .object({
     ...ownerAddressShape,
@@ -156,7 +158,9 @@ function usageError({ code, message }: CommanderError, program: Command): string
   return `${message.replace(/^error: /, '').replaceAll('\n', ' ')}. See: ${path}--help`;
 }
 
-/** What to tell the administrator. Errors of the database are told without their statement and its parameters. */
+/**
+ * What to tell the administrator. Errors of the database are told without their statement and its parameters.
+ */
 function describe(error: unknown): string {
   if (error instanceof RefusedError || error instanceof ConfigError) return error.message;
   if (isUniqueViolation(error))

@@ -28,9 +28,12 @@ export interface SecretRotation {
   force: boolean;
 }
 
-/** Adds a secret. Only the newest two count, so a third would silently end the oldest: that takes force. No expiry is postponed.
- *  @param unexpired newest first; null when there is no such application
- *  @throws {RefusedError} */
+/**
+ * Adds a secret. Only the newest two count, so a third would silently end the oldest: that takes force. No
+ * expiry is postponed.
+ * @param unexpired newest first; null when there is no such application
+ * @throws {RefusedError}
+ */
 export function rotateSecret(
   unexpired: readonly UnexpiredSecret[] | null,
   { applicationKey, sealed, previousExpiresInSeconds, force }: SecretRotation,
@@ -49,10 +52,12 @@ export function rotateSecret(
   return { add: sealed, expire };
 }
 
-/** Lets one version expire. It takes force when the application would be left without a secret, at once or once those that are left have
- *  expired, and when the version would expire later than it does now.
- *  @param unexpired newest first; null when there is no such application
- *  @throws {RefusedError} */
+/**
+ * Lets one version expire. It takes force when the application would be left without a secret, at once or
+ * once those that are left have expired, and when the version would expire later than it does now.
+ * @param unexpired newest first; null when there is no such application
+ * @throws {RefusedError}
+ */
 export function expireSecret(
   unexpired: readonly UnexpiredSecret[] | null,
   plan: { applicationKey: string; version: number; inSeconds: number; force: boolean },

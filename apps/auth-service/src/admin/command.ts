@@ -27,7 +27,10 @@ export interface CommandResult {
   text: string;
 }
 
-/** Connects, does the work of a command and prints its result. Called only once the whole command line is understood. */
+/**
+ * Connects, does the work of a command and prints its result. Called only once the whole command line is
+ * understood.
+ */
 export type RunCommand = (work: (context: CommandContext) => Promise<CommandResult>) => Promise<void>;
 
 /** Rows of text, their cells aligned to columns two spaces apart; no spaces at line ends. */
@@ -86,7 +89,10 @@ export function parseFlows(text: string): string[] {
   );
 }
 
-/** Users for whom an application may get tokens: folded names, or null for anybody. An object, because commander takes null for nothing. */
+/**
+ * Users for whom an application may get tokens: folded names, or null for anybody. An object, because
+ * commander takes null for nothing.
+ */
 export interface Subjects {
   names: string[] | null;
 }

@@ -8,7 +8,10 @@ import type { CommandContext, CommandResult, RunCommand } from './command';
 
 const DEFAULT_BATCH = 500;
 const MAX_BATCH = 10_000;
-/** How often a kind is walked before the command gives up on what somebody else keeps sealing with another key. */
+/**
+ * How often a kind is walked before the command gives up on what somebody else keeps sealing with another
+ * key.
+ */
 const MAX_WALKS = 20;
 
 /** Adds the commands on stored secrets and the keys that seal them. */
@@ -53,10 +56,12 @@ async function checkAll(context: CommandContext, batch: number): Promise<Command
   };
 }
 
-/** Seals every secret of a kind with the first key. It walks again while the service seals others: a secret that was changed after it was read
- *  is left to the next walk.
- *  @returns how many secrets it sealed
- *  @throws {RefusedError} when there are always new ones */
+/**
+ * Seals every secret of a kind with the first key. It walks again while the service seals others: a secret
+ * that was changed after it was read is left to the next walk.
+ * @returns how many secrets it sealed
+ * @throws {RefusedError} when there are always new ones
+ */
 async function moveAll(kind: SealedKind, context: CommandContext, batch: number): Promise<number> {
   const { dataSource, progress } = context;
   const box = context.secretBox();

@@ -7,7 +7,10 @@ import { OWNER_DOMAINS, sessionOwner, SessionsRepository } from '../sessions/ses
 import { LIMIT, RefusedError, columns, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
-/** What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they last. */
+/**
+ * What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they
+ * last.
+ */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
 export function addSessionCommands(program: Command, run: RunCommand): void {
@@ -31,7 +34,9 @@ function addList(group: Command, run: RunCommand): void {
         const rows = await new SessionsRepository(dataSource).list(owner, MAX_AGE_SECONDS, limit);
         const sessions = rows.map(({ position: _, ...session }) => session);
         const lines = sessions.map(({ sid, flow, applicationKey, createdAt, lastUsedAt, expiresAt }) => [
-          ...[sid, flow, applicationKey],
+          sid,
+          flow,
+          applicationKey,
           ...[createdAt, lastUsedAt, expiresAt].map((instant) => instant.toISOString()),
         ]);
         const title = ['SESSION', 'FLOW', 'APPLICATION', 'SINCE', 'LAST USED', 'EXPIRES'];

@@ -9,10 +9,16 @@ import type { Application, Proof } from './application';
 import type { EnabledApplication } from './applications.repository';
 
 const STAND_IN_PURPOSE = 'stand-in';
-/** One secret is complained about once in this time: anybody can have a secret opened by naming its application. */
+/**
+ * One secret is complained about once in this time: anybody can have a secret opened by naming its
+ * application.
+ */
 const COMPLAINT_INTERVAL_MS = 10 * MINUTE_MS;
 
-/** Judges what applications send to prove themselves. A secret that cannot be opened counts as none; the others of its application count. */
+/**
+ * Judges what applications send to prove themselves. A secret that cannot be opened counts as none; the
+ * others of its application count.
+ */
 @Injectable()
 export class ApplicationProofs {
   private readonly logger = new Logger('ApplicationProofs');
@@ -35,13 +41,19 @@ export class ApplicationProofs {
     );
   }
 
-  /** True when the proof is one of this application. Null, an application that is not known, costs the same and proves nothing. */
+  /**
+   * True when the proof is one of this application. Null, an application that is not known, costs the same
+   * and proves nothing.
+   */
   proves(application: EnabledApplication | null, proof: Proof): boolean {
     const proven = isProven(proof, this.liveSecrets(application));
     return application !== null && proven;
   }
 
-  /** Whether a request without a proof may act for this application: never for a confidential one, in any flow. */
+  /**
+   * Whether a request without a proof may act for this application: never for a confidential one, in any
+   * flow.
+   */
   mayOmitProof(application: Pick<Application, 'confidential'>): boolean {
     return !application.confidential;
   }

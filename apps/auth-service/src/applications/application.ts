@@ -19,7 +19,10 @@ const TRUST_MAX_AGE_SECONDS = 300;
 /** How many live secrets count, so that one can be replaced without an outage. */
 export const LIVE_SECRETS = 2;
 
-/** Takes the place of a secret that is missing, so that every proof costs the same. Random in each process, and in no case a proof. */
+/**
+ * Takes the place of a secret that is missing, so that every proof costs the same. Random in each process,
+ * and in no case a proof.
+ */
 const STAND_IN_SECRET: Buffer = randomBytes(32);
 
 /** What a caller sent, and how to compute what each secret would have made. */
@@ -29,8 +32,10 @@ export interface Proof {
   expectedOf?: (secret: Buffer) => Buffer;
 }
 
-/** Decides whether a proof counts. It compares the proof with two candidates, real or stand-in, by digest, and stops at none. So its time
- *  tells nothing. A stand-in never counts. */
+/**
+ * Decides whether a proof counts. It compares the proof with two candidates, real or stand-in, by digest, and
+ * stops at none. So its time tells nothing. A stand-in never counts.
+ */
 export function isProven(
   { given, expectedOf = (secret) => secret }: Proof,
   liveSecrets: readonly Buffer[],
@@ -61,8 +66,11 @@ export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
   return Math.abs(now.getTime() - timestamp.getTime()) <= TRUST_MAX_AGE_SECONDS * 1_000;
 }
 
-/** Whether its tokens may name the role of an administrator: with it a customer may do nearly all that an internal partner may, which is not
- *  what somebody means who limits an application to customers. Null: no application asks, so none is limited. */
+/**
+ * Whether its tokens may name the role of an administrator: with it a customer may do nearly all that an
+ * internal partner may, which is not what somebody means who limits an application to customers. Null: no
+ * application asks, so none is limited.
+ */
 export function mayHaveAdministrators(
   application: Pick<Application, 'allowedPersonas' | 'allowAdministrators'> | null,
 ): boolean {
@@ -84,7 +92,9 @@ export function applicationSecretPurpose(applicationKey: string): string {
 export interface SecretChange {
   /** The sealed secret of a new version. */
   add: Buffer | null;
-  /** Versions that expire, and when; 0: at once. Those that would expire earlier still do, unless `postpones`. */
+  /**
+   * Versions that expire, and when; 0: at once. Those that would expire earlier still do, unless `postpones`.
+   */
   expire: { versions: readonly number[]; inSeconds: number; postpones?: boolean }[];
 }
 

@@ -65,7 +65,10 @@ const UNEXPIRED = '(secret.expires_at IS NULL OR secret.expires_at > now())';
  *  refresh sessions and sign-on codes read `auth.application` within statements of their own. */
 @Injectable()
 export class ApplicationsRepository {
-  /** The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a statement. */
+  /**
+   * The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a
+   * statement.
+   */
   readonly findEnabled: (applicationKey: string) => Promise<EnabledApplication | null>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
@@ -93,7 +96,8 @@ export class ApplicationsRepository {
   }
 
   private listSecrets(): Promise<(ListedSecret & { applicationKey: string })[]> {
-    // A secret is live while fewer than LIVE_SECRETS newer ones are unexpired: a window function, which finders cannot express.
+    // A secret is live while fewer than LIVE_SECRETS newer ones are unexpired: a window function, which
+    // finders cannot express.
     const newerUnexpired = `count(*) FILTER (WHERE ${UNEXPIRED}) OVER (PARTITION BY secret.application_key
       ORDER BY secret.version DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)`;
     return this.dataSource
@@ -107,9 +111,12 @@ export class ApplicationsRepository {
       .getRawMany();
   }
 
-  /** Registers an application with its first secret.
-   *  @param beforeCommit what it throws undoes everything
-   *  @returns null; or the key, and nothing changed, of the application that has this key already, in whatever letter case */
+  /**
+   * Registers an application with its first secret.
+   * @param beforeCommit what it throws undoes everything
+   * @returns null; or the key, and nothing changed, of the application that has this key already, in whatever
+   * letter case
+   */
   create(
     application: Application,
     sealedSecret: Buffer,
@@ -133,7 +140,10 @@ export class ApplicationsRepository {
     });
   }
 
-  /** Changes what an application may do, or whether it is enabled. @returns false when there is none with this key */
+  /**
+   * Changes what an application may do, or whether it is enabled.
+   * @returns false when there is none with this key
+   */
   async update(
     applicationKey: string,
     change: Partial<Omit<ApplicationEntity, 'applicationKey' | 'createdAt'>>,
@@ -144,9 +154,12 @@ export class ApplicationsRepository {
     return affected === 1;
   }
 
-  /** Changes an application's secrets in one transaction, while nobody else can change them.
-   *  @param decide gets the unexpired secrets, newest first, or null when there is no such application; what it throws undoes everything
-   *  @param beforeCommit as `decide`, once the changes are made */
+  /**
+   * Changes an application's secrets in one transaction, while nobody else can change them.
+   * @param decide gets the unexpired secrets, newest first, or null when there is no such application; what
+   * it throws undoes everything
+   * @param beforeCommit as `decide`, once the changes are made
+   */
   changeSecrets(
     applicationKey: string,
     decide: (unexpired: readonly UnexpiredSecret[] | null) => SecretChange,
@@ -167,8 +180,11 @@ export class ApplicationsRepository {
     });
   }
 
-  /** Removes one version of an application's secret for good.
-   *  @param decide gets the sealed secret, or null when there is no such version; what it throws undoes everything */
+  /**
+   * Removes one version of an application's secret for good.
+   * @param decide gets the sealed secret, or null when there is no such version; what it throws undoes
+   * everything
+   */
   removeSecret(
     applicationKey: string,
     version: number,
@@ -186,7 +202,10 @@ export class ApplicationsRepository {
     });
   }
 
-  /** Registers the application as given, with this as its only secret, whatever was there before. For development. */
+  /**
+   * Registers the application as given, with this as its only secret, whatever was there before. For
+   * development.
+   */
   replace(
     application: Application & Pick<ListedApplication, 'returnUrls'>,
     sealedSecret: Buffer,

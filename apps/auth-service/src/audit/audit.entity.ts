@@ -50,12 +50,18 @@ class TokenAudit extends AuditEntry {
   @Column({ type: 'uuid', name: 'access_token_id', nullable: true })
   accessTokenId!: string | null;
 
-  /** Null: the row is one request. A number: it stands for so many refused requests of the network in that minute, and shows the last one. */
+  /**
+   * Null: the row is one request. A number: it stands for so many refused requests of the network in that
+   * minute, and shows the last one.
+   */
   @Column({ type: 'integer', nullable: true })
   refusals!: number | null;
 }
 
-/** The refused token requests of one network in one minute, until the minute is over and its audit row is written. */
+/**
+ * The refused token requests of one network in one minute, until the minute is over and its audit row is
+ * written.
+ */
 @Entity({ schema: 'auth', name: 'refusal_count' })
 @Index('refusal_count_minute', ['minute'])
 class RefusalCount {
@@ -83,7 +89,10 @@ class RefusalCount {
   address!: string | null;
 }
 
-/** A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with them. */
+/**
+ * A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with
+ * them.
+ */
 @Entity({ schema: 'auth', name: 'revocation_audit' })
 @Index('revocation_audit_occurred_at', ['occurredAt'], { type: 'brin' })
 class RevocationAudit extends AuditEntry {
@@ -110,7 +119,10 @@ class RevocationAudit extends AuditEntry {
   address!: string | null;
 }
 
-/** A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the service has no right to it. */
+/**
+ * A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the
+ * service has no right to it.
+ */
 @Entity({ schema: 'auth', name: 'administration_audit' })
 class AdministrationAudit extends AuditEntry {
   /** The table of the changed row. */

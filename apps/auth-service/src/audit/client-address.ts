@@ -20,9 +20,12 @@ export function trustedProxies(list: string): BlockList {
   return proxies;
 }
 
-/** The address a request comes from: that of the connection, or, while that is a trusted proxy, what X-Forwarded-For says, read
- *  from its end: whatever stands further left was written by somebody we have no reason to believe. Null when unknown.
- *  @param proxies null: none is trusted */
+/**
+ * The address a request comes from: that of the connection, or, while that is a trusted proxy, what
+ * X-Forwarded-For says, read from its end: whatever stands further left was written by somebody we have no
+ * reason to believe. Null when unknown.
+ * @param proxies null: none is trusted
+ */
 export function clientAddress(
   peer: string | undefined,
   forwardedFor: string | string[] | undefined,
@@ -53,10 +56,13 @@ function canonicalAddress(text: string): string | null {
   return startsWith(groups, IPV4_MAPPED) ? ipv4Of(groups, 6) : address.toLowerCase();
 }
 
-/** The networks whose requests are counted together: an IPv4 address, or the /64 network of an IPv6 address, which one client cannot
- *  leave (RFC 6177: the least a site is given), and with it the /48 network, which is the most that one site is given. An IPv6 address
- *  that embeds an IPv4 address counts as that one: else a NAT64 gateway would put everybody into one network, and 6to4 would give the
- *  owner of one IPv4 address 65,536 of them. */
+/**
+ * The networks whose requests are counted together: an IPv4 address, or the /64 network of an IPv6 address,
+ * which one client cannot leave (RFC 6177: the least a site is given), and with it the /48 network, which is
+ * the most that one site is given. An IPv6 address that embeds an IPv4 address counts as that one: else a
+ * NAT64 gateway would put everybody into one network, and 6to4 would give the owner of one IPv4 address
+ * 65,536 of them.
+ */
 export interface AddressNetworks {
   readonly narrow: string;
   /** Null for IPv4. */
@@ -82,8 +88,10 @@ export function sharedNetwork(address: string | null): string {
 
 const IPV4_MAPPED = [0, 0, 0, 0, 0, 0xffff];
 
-/** Prefixes of IPv6 addresses that hold an IPv4 address, and the group at which it begins. Sources: RFC 4291 (mapped), RFC 7915
- *  (translated), RFC 6052 and RFC 8215 (NAT64), RFC 3056 (6to4). */
+/**
+ * Prefixes of IPv6 addresses that hold an IPv4 address, and the group at which it begins. Sources: RFC 4291
+ * (mapped), RFC 7915 (translated), RFC 6052 and RFC 8215 (NAT64), RFC 3056 (6to4).
+ */
 const EMBEDDING: readonly (readonly [prefix: readonly number[], at: number])[] = [
   [IPV4_MAPPED, 6],
   [[0, 0, 0, 0, 0xffff, 0], 6],

@@ -3,7 +3,10 @@ import { hideTokens } from '@platform/service-defaults';
 import { userNameKey } from '../identity/identity';
 import { sharedNetwork } from './client-address';
 
-/** What is known of the token request being handled. It grows while a flow finds out more, and ends in the audit trail. */
+/**
+ * What is known of the token request being handled. It grows while a flow finds out more, and ends in the
+ * audit trail.
+ */
 export interface TokenAttempt {
   traceId: string | null;
   address: string | null;
@@ -14,7 +17,10 @@ export interface TokenAttempt {
   subject: string | null;
 }
 
-/** Control and format characters, line separators and halves of characters: they could forge lines or hide text from whoever reads the trail. */
+/**
+ * Control and format characters, line separators and halves of characters: they could forge lines or hide
+ * text from whoever reads the trail.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** The longest user name kept. People type passwords into the wrong field; what is this long is no name. */
 const AUDITED_NAME_LENGTH = 64;
@@ -72,7 +78,10 @@ export function currentNetwork(): string {
   return sharedNetwork(currentAttempt().address);
 }
 
-/** Adds what has been found out, for the audit trail of a request that fails later. Nulls and what is absent change nothing. */
+/**
+ * Adds what has been found out, for the audit trail of a request that fails later. Nulls and what is absent
+ * change nothing.
+ */
 export function noteInAttempt(found: { applicationKey?: string | null; subject?: string | null }): void {
   const attempt = current.getStore();
   if (attempt === undefined) return;
@@ -81,9 +90,11 @@ export function noteInAttempt(found: { applicationKey?: string | null; subject?:
   attempt.subject = auditedText(found.subject, SUBJECT_LENGTH) ?? attempt.subject;
 }
 
-/** What callers say, fit for the audit trail: bounded, without unprintable characters (shown as U+FFFD) and without tokens.
- *  Null for anything but a text.
- *  @param maxLength in code points */
+/**
+ * What callers say, fit for the audit trail: bounded, without unprintable characters (shown as U+FFFD) and
+ * without tokens. Null for anything but a text.
+ * @param maxLength in code points
+ */
 export function auditedText(value: unknown, maxLength: number): string | null {
   if (typeof value !== 'string') return null;
   // Cut first: cleaning costs by length, and a caller chooses that.

@@ -23,13 +23,19 @@ export const ISSUED = { status: 200, reason: 0, detail: null } as const;
 
 const OUTCOME = 'status, reason, detail';
 const COLUMNS = 'trace_id, flow, application_key, subject, user_name, address, access_token_id';
-/** SQL: the members of an IssueAuditRow, as columns of a record that is read from JSON. Each one costs every request. */
+/**
+ * SQL: the members of an IssueAuditRow, as columns of a record that is read from JSON. Each one costs every
+ * request.
+ */
 export const ISSUE_AUDIT_FIELDS = `"traceId" text, flow text, "applicationKey" text, subject text, "userName" text, address inet,
     "accessTokenId" uuid`;
 const VALUES = `entry."traceId", entry.flow, entry."applicationKey", entry.subject, entry."userName", entry.address, entry."accessTokenId"`;
 
-/** SQL that inserts the rows of issued tokens that `from` has in columns of ISSUE_AUDIT_FIELDS, for use as a CTE of the statement that
- *  issues them: both happen or neither does. @param condition which of them */
+/**
+ * SQL that inserts the rows of issued tokens that `from` has in columns of ISSUE_AUDIT_FIELDS, for use as a
+ * CTE of the statement that issues them: both happen or neither does.
+ * @param condition which of them
+ */
 export function insertIssueAuditsOf(from: string, condition = 'true'): string {
   return `INSERT INTO auth.token_audit (${OUTCOME}, ${COLUMNS})
     SELECT ${String(ISSUED.status)}, ${String(ISSUED.reason)}, NULL, ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
@@ -79,7 +85,8 @@ const INSERT_REFUSALS = `
   WHERE counted.refusals - entry.of_batch + entry.nth <= ${String(REFUSALS_IN_FULL)}
   ORDER BY entry.position`;
 
-// A minute after it is over: the other replica's last batch is in by then. One that comes later begins a count of its own.
+// A minute after it is over: the other replica's last batch is in by then. One that comes later begins a
+// count of its own.
 const WRITE_REFUSAL_COUNTS = `
   WITH over AS (
     DELETE FROM auth.refusal_count WHERE (network, minute) IN (
@@ -104,18 +111,26 @@ const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;
 export class TokenAuditRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Writes rows in one statement. `ageMs` is how long ago each happened: the database's clock dates them all. */
+  /**
+   * Writes rows in one statement. `ageMs` is how long ago each happened: the database's clock dates them all.
+   */
   async insert(rows: readonly (TokenAuditRow & { ageMs: number })[]): Promise<void> {
     await this.dataSource.query(INSERT_TOKEN_AUDITS, [JSON.stringify(rows)]);
   }
 
-  /** Writes refusals in one statement. Of one network's in one minute, on all replicas, the first 60 get a row each; the others are counted. */
+  /**
+   * Writes refusals in one statement. Of one network's in one minute, on all replicas, the first 60 get a row
+   * each; the others are counted.
+   */
   async insertRefusals(rows: readonly (TokenAuditRow & { network: string; ageMs: number })[]): Promise<void> {
     const entries = rows.map((row, position) => ({ ...row, position }));
     await this.dataSource.query(INSERT_REFUSALS, [JSON.stringify(entries)]);
   }
 
-  /** Writes the row of each minute that is over and had more refusals of a network than get a row each. @returns how many counts are done */
+  /**
+   * Writes the row of each minute that is over and had more refusals of a network than get a row each.
+   * @returns how many counts are done
+   */
   async writeRefusalCounts(): Promise<number> {
     const [row] = await this.dataSource.query<{ removed: number }[]>(WRITE_REFUSAL_COUNTS);
     return row?.removed ?? 0;

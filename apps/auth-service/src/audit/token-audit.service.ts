@@ -14,8 +14,10 @@ import type { TokenAttempt } from './token-attempt';
 import { TokenAuditRepository } from './token-audit.repository';
 import type { TokenAuditRow } from './token-audit.repository';
 
-/** The flows whose bodies name an application or a user. A callback of an identity provider may have members of the same names that mean
- *  something else. */
+/**
+ * The flows whose bodies name an application or a user. A callback of an identity provider may have members
+ * of the same names that mean something else.
+ */
 const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple', 'code']);
 
 const BATCH_ROWS = 500;
@@ -56,7 +58,8 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
 
   /** Makes the attempt of each token request known to everything that handles it. */
   track(instance: FastifyInstance): void {
-    // A hook, not an interceptor: those cost every request their chain of observables. After the body, which names the application.
+    // A hook, not an interceptor: those cost every request their chain of observables. After the body, which
+    // names the application.
     instance.addHook('preHandler', (request, _reply, done) => {
       if (tokenFlowOf(request) === null) done();
       else withinAttempt(this.attemptOf(request), done);
@@ -82,7 +85,10 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     return clientAddress(raw.socket.remoteAddress, headers['x-forwarded-for'], proxies);
   }
 
-  /** Queues a refused request. The trail gets a row for each of the first 60 of a network and minute, and counts the others. */
+  /**
+   * Queues a refused request. The trail gets a row for each of the first 60 of a network and minute, and
+   * counts the others.
+   */
   record(row: TokenAuditRow): void {
     if (this.waiting.length >= MAX_WAITING_ROWS) {
       this.rows.inc({ outcome: 'lost' });
@@ -114,8 +120,10 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     }
   }
 
-  /** False: the process ends and the rows are lost. Rows that the database refuses are lost too, or they would be in the
-   *  way of all others. */
+  /**
+   * False: the process ends and the rows are lost. Rows that the database refuses are lost too, or they would
+   * be in the way of all others.
+   */
   private async write(batch: readonly WaitingRow[]): Promise<boolean> {
     for (;;) {
       try {

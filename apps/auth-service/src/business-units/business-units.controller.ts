@@ -67,7 +67,10 @@ function CustomersResponses(instance: string): MethodDecorator {
   );
 }
 
-/** Deprecated: consumers should ask the customers service directly. Source: authentication spec, Business units. */
+/**
+ * Deprecated: consumers should ask the customers service directly. Source: authentication spec, Business
+ * units.
+ */
 @Controller('auth/buid')
 @ApiTags('Business units')
 export class BusinessUnitsController {

@@ -9,8 +9,8 @@ const UNANSWERED_PATHS = 5;
 const MAX_PATHS = 1_000;
 
 /**
- * The circuits to one neighbour: each path has its own, so that one that always fails stops nobody else.
- * All paths are stopped once several in a row got no answer; an answered 5xx shows that the neighbour is there.
+ * The circuits to one neighbour: each path has its own, so that one that always fails stops nobody else. All
+ * paths are stopped once several in a row got no answer; an answered 5xx shows that the neighbour is there.
  */
 export class CircuitBreakers {
   private readonly whole: CircuitBreaker;
@@ -70,7 +70,9 @@ export interface CircuitBreakerLimits {
   openMs: number;
 }
 
-/** Stops asking what keeps failing: while open, callers are refused at once instead of waiting for a time-out. */
+/**
+ * Stops asking what keeps failing: while open, callers are refused at once instead of waiting for a time-out.
+ */
 export class CircuitBreaker {
   private failuresInARow = 0;
   private openedAtMs: number | null = null;
@@ -80,8 +82,10 @@ export class CircuitBreaker {
     private readonly clock: Clock,
   ) {}
 
-  /** True when an attempt may be made. When the time is up it lets one caller through and keeps the others out until that one
-   *  has reported. */
+  /**
+   * True when an attempt may be made. When the time is up it lets one caller through and keeps the others out
+   * until that one has reported.
+   */
   admits(): boolean {
     if (!this.isReady()) return false;
     if (this.openedAtMs !== null) this.openedAtMs = this.clock.monotonicMs();

@@ -17,7 +17,10 @@ type Attempt =
   | { refused: ProblemException }
   | { failed: ProblemException; cause: unknown; isAnswered: boolean };
 
-/** Asks the customers service on a caller's behalf: with a time-out, a few retries, and not at all while it keeps failing. */
+/**
+ * Asks the customers service on a caller's behalf: with a time-out, a few retries, and not at all while it
+ * keeps failing.
+ */
 @Injectable()
 export class CustomersClient {
   private readonly breakers: CircuitBreakers;
@@ -92,7 +95,10 @@ function tooManyRequests(retryAfter: string | null): ProblemException {
   return new ProblemException({ status: 429, detail: 'The customers service is asked too often.', headers });
 }
 
-/** The caller's own mistakes are passed on; anything else is the customers service's trouble, never ours to call 500. */
+/**
+ * The caller's own mistakes are passed on; anything else is the customers service's trouble, never ours to
+ * call 500.
+ */
 function notAnswered({ status, headers }: Pick<Response, 'status' | 'headers'>): Attempt {
   switch (status) {
     case 400:

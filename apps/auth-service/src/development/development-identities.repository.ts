@@ -27,14 +27,21 @@ import {
   DEVELOPMENT_TECHNICIANS,
 } from './development-identities';
 
-/** Writes the development identities, as the role that owns the tables. Each method is one transaction; repeating it changes nothing. */
+/**
+ * Writes the development identities, as the role that owns the tables. Each method is one transaction;
+ * repeating it changes nothing.
+ */
 export class DevelopmentIdentitiesRepository {
   constructor(private readonly dataSource: DataSource) {}
 
   writePersons(passwordHash: string, legacyPasswordHash: string): Promise<void> {
     return this.write(async (manager) => {
       const persons = DEVELOPMENT_PERSONS.map(({ personId, userName, displayName, personas, disabled }) => ({
-        ...{ personId, userName, userNameKey: userNameKey(userName), displayName, personas },
+        personId,
+        userName,
+        userNameKey: userNameKey(userName),
+        displayName,
+        personas,
         disabled: disabled ?? false,
       }));
       await manager.upsert(Person, persons, ['personId']);

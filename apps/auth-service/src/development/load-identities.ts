@@ -80,7 +80,9 @@ async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig)
     await new DevelopmentIdentitiesRepository(dataSource).writeExternalIdentities(issuer);
 }
 
-/** A hash as ASP.NET Identity V3 writes it: PBKDF2-HMAC-SHA256, 10,000 rounds, 16 bytes of salt, 32 of key. */
+/**
+ * A hash as ASP.NET Identity V3 writes it: PBKDF2-HMAC-SHA256, 10,000 rounds, 16 bytes of salt, 32 of key.
+ */
 function identityV3Hash(password: string): string {
   const salt = randomBytes(16);
   const header = Buffer.alloc(13);

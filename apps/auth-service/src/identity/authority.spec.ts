@@ -17,7 +17,9 @@ const PERSON = {
   groups: [],
 };
 const TECHNICIAN = {
-  ...{ personas: Persona.ServiceProvider, roles: [], groups: [] },
+  personas: Persona.ServiceProvider,
+  roles: [],
+  groups: [],
   facilities: [[8, null] as const],
 };
 
@@ -36,7 +38,10 @@ describe('authority', () => {
 
   it('never exceeds a token that is exchanged, but for what did not fit into that', () => {
     const token = {
-      ...{ roles: ['Auditor'], facilities: [], facilityPersonas: null, groups: [] },
+      roles: ['Auditor'],
+      facilities: [],
+      facilityPersonas: null,
+      groups: [],
       overflow: ['facilities'],
     };
     expect(authorityOf(held, 31, token)).toMatchObject({ roles: ['Auditor'], facilities: [8, 9, 10] });

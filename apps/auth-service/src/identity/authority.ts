@@ -4,8 +4,11 @@ import type { PersonaName, Personas } from '@platform/personas';
 
 /** What a token says its bearer may act on: claims `roles`, `facilities`, `facilityPersonas` and `groups`. */
 export interface Authority extends Values {
-  /** For each of `facilities`, in the same order: the personas granted for which it is held. Left out where `facilities` alone says it:
-   *  all are held for the one persona granted besides InternalPartner, or there is none. */
+  /**
+   * For each of `facilities`, in the same order: the personas granted for which it is held. Left out where
+   * `facilities` alone says it: all are held for the one persona granted besides InternalPartner, or there is
+   * none.
+   */
   facilityPersonas?: Personas[];
 }
 
@@ -18,7 +21,10 @@ interface Values {
 const AUTHORITY_CLAIMS = ['roles', 'facilities', 'groups'] as const;
 export type AuthorityClaim = (typeof AUTHORITY_CLAIMS)[number];
 
-/** A role, facility or group of a store's record, and the persona to which it belongs there; null where the store does not say. */
+/**
+ * A role, facility or group of a store's record, and the persona to which it belongs there; null where the
+ * store does not say.
+ */
 export type StoredAuthority<T> = readonly [value: T, persona: Personas | null];
 
 /** A role, facility or group, and the personas of which any one grants it. */
@@ -34,8 +40,10 @@ export interface HeldAuthority {
   groups: Held<string>[];
 }
 
-/** Unites what several records hold. What belongs to no persona in particular, any persona of its record grants; but a role that is called
- *  after a persona (`CustomerGlobalAdministrator`) belongs to that one. */
+/**
+ * Unites what several records hold. What belongs to no persona in particular, any persona of its record
+ * grants; but a role that is called after a persona (`CustomerGlobalAdministrator`) belongs to that one.
+ */
 export function uniteAuthority(
   records: readonly ({ personas: Personas } & {
     [claim in keyof Values]: readonly StoredAuthority<Values[claim][number]>[];
@@ -69,8 +77,11 @@ function unite<T extends string | number>(all: readonly Held<T>[]): Held<T>[] {
     .sort((one, other) => (one.value < other.value ? -1 : 1));
 }
 
-/** What a token that grants `personas` may say: what belongs to another persona stays out.
- *  @param limit a presented token, of whose authority nothing is exceeded. Claims that did not fit into it (`overflow`) are no limit */
+/**
+ * What a token that grants `personas` may say: what belongs to another persona stays out.
+ * @param limit a presented token, of whose authority nothing is exceeded. Claims that did not fit into it
+ * (`overflow`) are no limit
+ */
 export function authorityOf(
   identity: HeldAuthority,
   personas: Personas,
@@ -102,7 +113,10 @@ function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit 
     .filter(({ personas }) => personas !== Persona.None);
 }
 
-/** A token for several personas always says it: receivers could not tell it from one of 1.0.0, which never did. */
+/**
+ * A token for several personas always says it: receivers could not tell it from one of 1.0.0, which never
+ * did.
+ */
 function facilityPersonas(
   facilities: readonly Held<number>[],
   granted: Personas,
@@ -126,8 +140,11 @@ export function narrowedClaims(granted: Authority, held: Authority): AuthorityCl
   return isSamePairing || claims.includes('facilities') ? claims : [...claims, 'facilities'];
 }
 
-/** The authority that an application may have: without the role that makes administrators of customers, unless it may have those.
- *  @param administrators whether it may; see `mayHaveAdministrators` */
+/**
+ * The authority that an application may have: without the role that makes administrators of customers, unless
+ * it may have those.
+ * @param administrators whether it may; see `mayHaveAdministrators`
+ */
 export function withinApplication(authority: Authority, administrators: boolean): Authority {
   if (administrators) return authority;
   return { ...authority, roles: authority.roles.filter((role) => role !== CUSTOMER_GLOBAL_ADMINISTRATOR) };

@@ -1,8 +1,10 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from './identity-stores.entity';
 
-/** Who a subject of the identity provider is on this platform: a person or an internal user. Issuers and subjects are compared byte by
- *  byte; OpenID Connect's are case sensitive. */
+/**
+ * Who a subject of the identity provider is on this platform: a person or an internal user. Issuers and
+ * subjects are compared byte by byte; OpenID Connect's are case sensitive.
+ */
 @Entity({ schema: 'auth', name: 'external_identity' })
 @Check('external_identity_check', 'num_nonnulls(person_id, user_id) = 1')
 @Check('external_identity_person_id_check', 'person_id > 0')

@@ -42,7 +42,10 @@ export class IdentitiesService {
     return ABSENT;
   }
 
-  /** Every subject that tokens of the caller's may name, the one of new tokens first. Only the token's own where the stores know nobody. */
+  /**
+   * Every subject that tokens of the caller's may name, the one of new tokens first. Only the token's own
+   * where the stores know nobody.
+   */
   async subjectsOf(caller: Caller): Promise<[string, ...string[]]> {
     const resolution = await this.resolveCaller(caller);
     if (resolution.outcome !== 'resolved') return [caller.subject];
@@ -65,8 +68,10 @@ export class IdentitiesService {
     }
   }
 
-  /** The user that a trusted application names. A technician named by provider and name needs no account. Everybody else is found by
-   *  user name, and whatever other identifier the request gives has to be theirs. */
+  /**
+   * The user that a trusted application names. A technician named by provider and name needs no account.
+   * Everybody else is found by user name, and whatever other identifier the request gives has to be theirs.
+   */
   async resolveTrusted(user: TrustedUser): Promise<Resolution> {
     const { userName } = user;
     const providerId = user.serviceProviderID ?? null;
@@ -78,8 +83,10 @@ export class IdentitiesService {
     return providerId === null ? resolution : ofProvider(providerId, resolution);
   }
 
-  /** The user whom an identity provider has signed in. Only a mapping that somebody has made counts. An e-mail address or a name proves
-   *  nothing: its owner may change. */
+  /**
+   * The user whom an identity provider has signed in. Only a mapping that somebody has made counts. An e-mail
+   * address or a name proves nothing: its owner may change.
+   */
   async resolveExternal(issuer: string, subject: string): Promise<Resolution> {
     const mapping = await this.dataSource.getRepository(ExternalIdentity).findOneBy({ issuer, subject });
     if (mapping === null) return ABSENT;
@@ -89,8 +96,11 @@ export class IdentitiesService {
     );
   }
 
-  /** A technician named by the provider's application. Whoever has an account there is resolved by it, found by the user name before the
-   *  name: among namesakes with accounts a name alone is ambiguous. Without an account a technician is only what the name says. */
+  /**
+   * A technician named by the provider's application. Whoever has an account there is resolved by it, found
+   * by the user name before the name: among namesakes with accounts a name alone is ambiguous. Without an
+   * account a technician is only what the name says.
+   */
   private async resolveTechnician(
     providerId: number,
     { name, userName }: { name: string; userName: string | null },
@@ -104,10 +114,18 @@ export class IdentitiesService {
     const subject = technicianSubject(providerId, name);
     if (subject.kind !== 'technician-name') return ABSENT;
     const identity: Identity = {
-      ...{ identityType: 'service-provider', subject: formatSubject(subject), userNameKeys: [] },
+      identityType: 'service-provider',
+      subject: formatSubject(subject),
+      userNameKeys: [],
       subjects: [formatSubject(subject)],
-      ...{ personId: null, userId: null, providerId, name, personas: Persona.ServiceProvider },
-      ...{ roles: [], facilities: [], groups: [] },
+      personId: null,
+      userId: null,
+      providerId,
+      name,
+      personas: Persona.ServiceProvider,
+      roles: [],
+      facilities: [],
+      groups: [],
     };
     return { outcome: 'resolved', identity };
   }

@@ -10,7 +10,10 @@ import {
 } from 'typeorm';
 import type { ColumnOptions } from 'typeorm';
 
-/** A column with the identifier of a person, a user or a provider: `bigint`, which the driver reads as text. Identifiers fit a number. */
+/**
+ * A column with the identifier of a person, a user or a provider: `bigint`, which the driver reads as text.
+ * Identifiers fit a number.
+ */
 export const IDENTIFIER = {
   type: 'bigint',
   transformer: {
@@ -19,7 +22,10 @@ export const IDENTIFIER = {
   },
 } as const satisfies ColumnOptions;
 
-/** Columns of every account that may sign in with a password. The stores belong to others: this service may only replace `passwordHash`. */
+/**
+ * Columns of every account that may sign in with a password. The stores belong to others: this service may
+ * only replace `passwordHash`.
+ */
 export abstract class StoreAccount {
   @Column({ type: 'text', name: 'user_name' })
   userName!: string;

@@ -21,8 +21,10 @@ export interface StoreStatements {
   by: Readonly<Record<IdentityQuery['by'], string | null>>;
 }
 
-/** One family of legacy identities. An absent user is an empty list; an outage throws, so that it can never be mistaken for "no such
- *  user". */
+/**
+ * One family of legacy identities. An absent user is an empty list; an outage throws, so that it can never be
+ * mistaken for "no such user".
+ */
 export abstract class IdentityStoreRepository {
   constructor(readonly dataSource: DataSource) {}
 
@@ -33,18 +35,25 @@ export abstract class IdentityStoreRepository {
   abstract readonly accounts: { entity: new () => StoreAccount; id: string };
 }
 
-/** Asks the stores behind one connection pool for the records that match; more than one of a store means that the store itself cannot tell who
- *  is meant. */
+/**
+ * Asks the stores behind one connection pool for the records that match; more than one of a store means that
+ * the store itself cannot tell who is meant.
+ */
 type StoreGroup = (query: IdentityQuery) => Promise<FoundRecord[]>;
 
-/** A record, and whether others of the group name it by its own identifier; null: whoever does was found too. */
+/**
+ * A record, and whether others of the group name it by its own identifier; null: whoever does was found too.
+ */
 interface FoundRecord {
   record: IdentityRecord;
   isReferred: boolean | null;
 }
 
-/** All identity stores as one. Stores in one database are asked in one prepared statement, and look-ups that come at the same moment share
- *  it: every token costs a look-up of its user, and a round trip for each store would be most of that cost. */
+/**
+ * All identity stores as one. Stores in one database are asked in one prepared statement, and look-ups that
+ * come at the same moment share it: every token costs a look-up of its user, and a round trip for each store
+ * would be most of that cost.
+ */
 export class IdentityStoresRepository {
   private readonly groups: readonly StoreGroup[];
   private readonly order: readonly IdentityStoreName[];
@@ -60,8 +69,11 @@ export class IdentityStoresRepository {
     return mergeIdentities(await this.find(query), explicit);
   }
 
-  /** What all stores know of a user, in the order of the stores: the records that match, and all that links lead to from there, so that
-   *  one person's records are the same whichever of them was asked for. Most users have no links and cost one round trip. */
+  /**
+   * What all stores know of a user, in the order of the stores: the records that match, and all that links
+   * lead to from there, so that one person's records are the same whichever of them was asked for. Most users
+   * have no links and cost one round trip.
+   */
   async find(query: IdentityQuery): Promise<IdentityRecord[]> {
     const first = await Promise.all(this.groups.map((group) => group(query)));
     const [only, ...others] = first.flat();
@@ -136,7 +148,10 @@ async function findRecords(
   return keys.map((key) => rows.filter(({ asked }) => asked === String(key)));
 }
 
-/** Whether a record of another store names this account. A sub-query with a limit looks into the index each time; EXISTS may become a scan. */
+/**
+ * Whether a record of another store names this account. A sub-query with a limit looks into the index each
+ * time; EXISTS may become a scan.
+ */
 function referredOf({ names, account }: StoreStatements, stores: readonly IdentityStoreRepository[]): string {
   const referring = stores.flatMap(({ statements: { from, by } }) => {
     const column = names === null ? null : by[names];
@@ -155,7 +170,9 @@ function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
   ];
 }
 
-/** Whether the only database has nothing more to give: the record links to nobody else, and no other names it. */
+/**
+ * Whether the only database has nothing more to give: the record links to nobody else, and no other names it.
+ */
 function isComplete({ record, isReferred }: FoundRecord, asked: IdentityQuery): boolean {
   const exhausted = [linkKey(asked), isReferred === false ? linkKey(ownLink(record)) : null];
   return linksOf(record).every((link) => exhausted.includes(linkKey(link)));

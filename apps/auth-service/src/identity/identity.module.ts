@@ -61,7 +61,10 @@ function storeUrl(store: Store, config: AuthConfig): string {
   return config[`${store}_DATABASE_URL`] ?? config.DATABASE_URL;
 }
 
-/** A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its own. */
+/**
+ * A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its
+ * own.
+ */
 function dataSourceName(store: Store, config: AuthConfig): string | undefined {
   return storeUrl(store, config) === config.DATABASE_URL ? undefined : STORE_SCHEMAS[store].settings.schema;
 }

@@ -7,7 +7,9 @@ export type IdentityStoreName = 'person-directory' | 'internal-legacy' | 'servic
 /** The kind of identity a token names: claim `identityType`. */
 type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
 
-/** What one store knows of one user. Identifiers of other stores are links: they say who this is elsewhere. */
+/**
+ * What one store knows of one user. Identifiers of other stores are links: they say who this is elsewhere.
+ */
 export interface IdentityRecord {
   store: IdentityStoreName;
   /** Identifies the account within its store. */
@@ -30,7 +32,10 @@ export interface Identity extends HeldAuthority {
   identityType: IdentityType;
   /** The `sub` claim; see `formatSubject`. */
   subject: string;
-  /** Every subject that its tokens may name: `subject`, and those that its accounts have had before they were linked. */
+  /**
+   * Every subject that its tokens may name: `subject`, and those that its accounts have had before they were
+   * linked.
+   */
   subjects: string[];
   /** Of every account, folded. None: a technician without an account. */
   userNameKeys: string[];
@@ -58,19 +63,28 @@ export type Resolution =
   | { outcome: 'disabled' }
   | { outcome: 'ambiguous' };
 
-/** User names compare without case and in one Unicode form; folded here because SQL's lower() depends on the collation. */
+/**
+ * User names compare without case and in one Unicode form; folded here because SQL's lower() depends on the
+ * collation.
+ */
 export function userNameKey(userName: string): string {
   return userName.normalize('NFC').toLowerCase();
 }
 
-/** Whom a `sub` claim names. A technician without an account is known by name only, and no store finds them again. */
+/**
+ * Whom a `sub` claim names. A technician without an account is known by name only, and no store finds them
+ * again.
+ */
 export type Subject =
   | { kind: 'person'; personId: number }
   | { kind: 'user'; userId: number }
   | { kind: 'technician'; providerId: number; technicianId: number }
   | { kind: 'technician-name'; providerId: number; name: string };
 
-/** The `sub` claim of a subject: `personid:<n>`, `userid:<n>`, `technician:<provider>:<account id>` or `technician:<provider>:<name>`. */
+/**
+ * The `sub` claim of a subject: `personid:<n>`, `userid:<n>`, `technician:<provider>:<account id>` or
+ * `technician:<provider>:<name>`.
+ */
 export function formatSubject(subject: Subject): string {
   switch (subject.kind) {
     case 'person':
@@ -103,7 +117,10 @@ export function isLegacySubject(text: string): boolean {
   return /^legacy:.*[^:]:./.test(text);
 }
 
-/** The technician of a provider by what a subject says of them: a number is an account, so nobody can be named by one. */
+/**
+ * The technician of a provider by what a subject says of them: a number is an account, so nobody can be named
+ * by one.
+ */
 export function technicianSubject(providerId: number, accountOrName: string): Subject {
   const technicianId = parseIdentifier(accountOrName);
   return technicianId === null

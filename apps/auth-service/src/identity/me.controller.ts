@@ -56,7 +56,10 @@ const RITA: z.output<typeof CallerIdentityDto.schema> = {
   facilityPersonas: [8, 2],
 };
 
-/** For receivers of a token with `overflow`, or for several personas but without `facilityPersonas`. Additive to the specification. */
+/**
+ * For receivers of a token with `overflow`, or for several personas but without `facilityPersonas`. Additive
+ * to the specification.
+ */
 @Controller('auth/me')
 @ApiTags('Identity and keys')
 export class MeController {
@@ -90,7 +93,8 @@ export class MeController {
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
     const { subject, identityType, personId, userId, name } = resolution.identity;
-    // A token may say less than its user holds; it never speaks for more than it says. Claims that did not fit into it are given in full.
+    // A token may say less than its user holds; it never speaks for more than it says. Claims that did not
+    // fit into it are given in full.
     const personas = resolution.identity.personas & caller.personas;
     const authority = withinApplication(authorityOf(resolution.identity, personas, caller), administrators);
     return { subject, identityType, personId, userId, name, personas, ...authority };

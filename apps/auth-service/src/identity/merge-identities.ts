@@ -3,16 +3,21 @@ import { uniteAuthority } from './authority';
 import type { Identity, IdentityRecord, Resolution, Subject } from './identity';
 import { formatSubject } from './identity';
 
-/** Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant. */
+/**
+ * Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant.
+ */
 export interface ExplicitIdentifiers {
   personId?: number | null;
   userId?: number | null;
 }
 
-/** Makes one identity of what the stores, in their order, know: personas, roles, facilities and groups are united, the
- *  first store that knows a name gives it. Fails closed: records that nothing links are two people (ambiguous), so are links that
- *  disagree, and one disabled record disables the whole identity.
- *  @param records with everything that their links lead to: a part of a person's records makes another identity */
+/**
+ * Makes one identity of what the stores, in their order, know: personas, roles, facilities and groups are
+ * united, the first store that knows a name gives it. Fails closed: records that nothing links are two people
+ * (ambiguous), so are links that disagree, and one disabled record disables the whole identity.
+ * @param records with everything that their links lead to: a part of a person's records makes another
+ * identity
+ */
 export function mergeIdentities(
   records: readonly IdentityRecord[],
   explicit: ExplicitIdentifiers = {},

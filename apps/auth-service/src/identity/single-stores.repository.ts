@@ -142,8 +142,10 @@ export class ServiceProvidersRepository extends IdentityStoreRepository {
   readonly statements = TECHNICIAN_STATEMENTS;
   readonly accounts = { entity: Technician, id: 'technicianId' };
 
-  /** The accounts of a provider's technician with this user name, and with this name: at most two, null for none. Null when there is no
-   *  such provider, or it is disabled. Concurrent calls share a statement. */
+  /**
+   * The accounts of a provider's technician with this user name, and with this name: at most two, null for
+   * none. Null when there is no such provider, or it is disabled. Concurrent calls share a statement.
+   */
   readonly findAccounts: (technician: NamedTechnician) => Promise<TechnicianAccounts | null> = batched(
     (technicians) => this.findAllAccounts(technicians),
   );

@@ -14,7 +14,10 @@ import { AUTH_SCHEMA, STORE_SCHEMAS, withOwnerConnection } from '../migrations/s
 const applicationName = 'auth-service-install';
 const DISPLAY_NAME = 'Platform services';
 
-/** What installing reads: the identity is the one that the other services are configured with. It writes as the role that owns the tables. */
+/**
+ * What installing reads: the identity is the one that the other services are configured with. It writes as
+ * the role that owns the tables.
+ */
 export const installationConfigSchema = z
   .object({
     ...ownerAddressShape,
@@ -28,10 +31,13 @@ export const installationConfigSchema = z
 
 type InstallationConfig = z.output<typeof installationConfigSchema>;
 
-/** Makes the identity by which the other services read revocations: an internal user, and an application with their shared secret.
- *  Repeating it changes nothing; with another secret it adds that one, and the one before stays valid.
- *  @returns what it did, for the log
- *  @throws {CommandError} when somebody has disabled the user or the application */
+/**
+ * Makes the identity by which the other services read revocations: an internal user, and an application with
+ * their shared secret. Repeating it changes nothing; with another secret it adds that one, and the one before
+ * stays valid.
+ * @returns what it did, for the log
+ * @throws {CommandError} when somebody has disabled the user or the application
+ */
 export async function installPlatformServices(config: InstallationConfig): Promise<string[]> {
   const store = { url: ownerUrl(config, 'INTERNAL_LEGACY'), applicationName };
   return [

@@ -6,7 +6,10 @@ import { INTROSPECTION, isIntrospection } from '../rejections/token-endpoints';
 import { TokenRejectionReason } from '../rejections/token-rejection';
 import { TokenMetrics } from '../token/token-metrics.service';
 
-/** Counts introspections, and writes the refused ones into the audit trail, like requests for tokens: whoever guesses secrets may do it here. */
+/**
+ * Counts introspections, and writes the refused ones into the audit trail, like requests for tokens: whoever
+ * guesses secrets may do it here.
+ */
 @Injectable()
 export class IntrospectionAudit {
   /** Why requests are refused; null: a row for the same reason was written a moment ago. */
@@ -17,7 +20,10 @@ export class IntrospectionAudit {
     private readonly metrics: TokenMetrics,
   ) {}
 
-  /** Makes the attempt of each introspection known to what handles it, and looks at every response, whoever gave it. */
+  /**
+   * Makes the attempt of each introspection known to what handles it, and looks at every response, whoever
+   * gave it.
+   */
   track(instance: FastifyInstance): void {
     instance.addHook('preHandler', (request, _reply, done) => {
       if (isIntrospection(request)) withinAttempt(this.audit.attemptOf(request), done);
@@ -29,7 +35,10 @@ export class IntrospectionAudit {
     });
   }
 
-  /** Says why a request is refused, for the audit trail. @param detail null: not to be written down once more */
+  /**
+   * Says why a request is refused, for the audit trail.
+   * @param detail null: not to be written down once more
+   */
   explain({ raw }: Pick<FastifyRequest, 'raw'>, detail: string | null): void {
     this.details.set(raw, detail);
   }

@@ -89,7 +89,10 @@ function claimsOf(token: string): object {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as object;
 }
 
-/** The key and the secret in a Basic `Authorization` header, both form-encoded as RFC 6749 section 2.3.1 has it; null for anything else. */
+/**
+ * The key and the secret in a Basic `Authorization` header, both form-encoded as RFC 6749 section 2.3.1 has
+ * it; null for anything else.
+ */
 export function basicCredentials(header: string | undefined): { key: string; secret: string } | null {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '')?.[1];
   if (encoded === undefined) return null;

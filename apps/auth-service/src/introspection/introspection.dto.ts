@@ -72,7 +72,9 @@ export function IntrospectionRoute(): MethodDecorator {
     }),
     ProblemResponse(400, 'There is no token.', {
       none: {
-        ...{ summary: 'No token', detail: 'The request is not valid.', instance },
+        summary: 'No token',
+        detail: 'The request is not valid.',
+        instance,
         errors: { token: ['is missing'] },
       },
     }),

@@ -30,7 +30,10 @@ export const SIGNATURE_CHARACTERS: Readonly<Record<SigningAlgorithm, number>> = 
   RS256: 342,
 };
 
-/** Signs a payload given as JSON text. HS256 and RS256 are deterministic: the same payload gives the same token. */
+/**
+ * Signs a payload given as JSON text. HS256 and RS256 are deterministic: the same payload gives the same
+ * token.
+ */
 export function signCompact(signer: SigningKey, payloadJson: string): string {
   const signed = `${signer.encodedHeader}.${encode(payloadJson)}`;
   return `${signed}.${signature(signer, signed)}`;
@@ -41,7 +44,8 @@ function signature({ algorithm, key }: SigningKey, signed: string): string {
     case 'HS256':
       return createHmac('sha256', key).update(signed).digest('base64url');
     case 'ES256':
-      // JWS wants r and s side by side. node:crypto writes them so, too, but a key with options costs it twice the time of one without.
+      // JWS wants r and s side by side. node:crypto writes them so, too, but a key with options costs it
+      // twice the time of one without.
       return derToJose(sign('sha256', Buffer.from(signed), key), 'ES256');
     case 'RS256':
       // PKCS #1 v1.5 is what an RSA key signs with unless told otherwise.

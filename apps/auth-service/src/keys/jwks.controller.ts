@@ -5,7 +5,9 @@ import { JWKS_EXAMPLES, JWKS_HEADERS, JsonWebKeySetDto } from './jwks.dto';
 import type { PublishedKey } from './signing-keys.service';
 import { SigningKeys } from './signing-keys.service';
 
-/** The public keys, for services that validate asymmetrically signed tokens. Additive to the specification. */
+/**
+ * The public keys, for services that validate asymmetrically signed tokens. Additive to the specification.
+ */
 @Public()
 @Controller('auth/.well-known')
 @ApiTags('Identity and keys')

@@ -8,7 +8,10 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { JWKS_HEADERS } from './jwks.dto';
 
-/** What validators of any framework read first. Source: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. */
+/**
+ * What validators of any framework read first. Source: OpenID Connect Discovery 1.0 section 3, RFC 8414
+ * section 2.
+ */
 interface Metadata {
   issuer: string;
   jwks_uri: string;
@@ -82,7 +85,10 @@ function MetadataRoute(path: string, operationId: string, standard: string): Met
 const OPENID = 'OpenID Connect Discovery';
 const OAUTH = 'RFC 8414';
 
-/** The same under the issuer and under `/auth`, for a gateway that passes nothing else on. Additive to the specification. */
+/**
+ * The same under the issuer and under `/auth`, for a gateway that passes nothing else on. Additive to the
+ * specification.
+ */
 @Public()
 @Controller()
 @ApiTags('Identity and keys')

@@ -6,7 +6,10 @@ import { DataSource } from 'typeorm';
 interface SealedColumn {
   readonly table: string;
   readonly column: string;
-  /** The row's primary key as an array of text, as an SQL expression. It stays while the row's version changes. */
+  /**
+   * The row's primary key as an array of text, as an SQL expression. It stays while the row's version
+   * changes.
+   */
   readonly key: string;
   /** The row's `purpose` when it was sealed, as an SQL expression. */
   readonly purpose: string;
@@ -24,7 +27,8 @@ const SEALED_COLUMNS = {
     key: `ARRAY[application_key, version::text]`,
     purpose: `'application:' || application_key`,
     label: `'application:' || application_key || ' version ' || version`,
-    // Beside a secret that can be opened, one that cannot is logged and counted when it is used, and ends nothing.
+    // Beside a secret that can be opened, one that cannot is logged and counted when it is used, and ends
+    // nothing.
     isNeeded: `(expires_at IS NULL OR expires_at > now()) AND NOT EXISTS (
       SELECT FROM auth.application_secret AS other
       WHERE other.application_key = stored.application_key AND (other.expires_at IS NULL OR other.expires_at > now())
@@ -90,8 +94,10 @@ export class SealedSecretsRepository {
     );
   }
 
-  /** Replaces secrets, all or none. One that somebody has changed or removed since it was read stays as it is.
-   *  @returns how many were replaced */
+  /**
+   * Replaces secrets, all or none. One that somebody has changed or removed since it was read stays as it is.
+   * @returns how many were replaced
+   */
   async replace(
     kind: SealedKind,
     secrets: readonly (SealedSecret & { resealed: Buffer })[],
@@ -112,7 +118,10 @@ export class SealedSecretsRepository {
     return affected;
   }
 
-  /** What is sealed with keys that are not in `keyIds` although the service will need it. A secret of unknown form names no key. */
+  /**
+   * What is sealed with keys that are not in `keyIds` although the service will need it. A secret of unknown
+   * form names no key.
+   */
   async findSealedWithOthers(keyIds: readonly string[]): Promise<{ keyId: string; label: string }[]> {
     const found: { keyId: string; label: string }[] = [];
     for (const kind of SEALED_KINDS) {

@@ -7,8 +7,10 @@ import { sealingKeys } from './sealing-keys';
 
 const MAX_NAMED = 5;
 
-/** Keeps a replica from starting whose configuration lacks a sealing key that is still needed: a roll-out that removes one too early stops at
- *  its first replica. */
+/**
+ * Keeps a replica from starting whose configuration lacks a sealing key that is still needed: a roll-out that
+ * removes one too early stops at its first replica.
+ */
 @Injectable()
 export class SealingKeysCheck {
   constructor(

@@ -6,7 +6,10 @@ import type { SealingKey } from './secret-box';
 
 const KEY_BYTES = 32;
 
-/** The variables of the AES-256-GCM keys that seal application secrets and private signing keys: one of the two at least. */
+/**
+ * The variables of the AES-256-GCM keys that seal application secrets and private signing keys: one of the
+ * two at least.
+ */
 export const sealingKeyShape = {
   /** `id:base64url,…`: the first one seals, all open. */
   SECRET_ENCRYPTION_KEYS: hmacKeyList()
@@ -23,7 +26,9 @@ export const sealingKeyShape = {
 
 type SealingKeyConfig = z.output<z.ZodObject<typeof sealingKeyShape>>;
 
-/** The configured keys, the one that seals first. The list comes before the single key, which it may repeat. */
+/**
+ * The configured keys, the one that seals first. The list comes before the single key, which it may repeat.
+ */
 export function sealingKeys(config: SealingKeyConfig): SealingKey[] {
   const { SECRET_ENCRYPTION_KEYS: keys = [], SECRET_ENCRYPTION_KEY: single } = config;
   if (
@@ -46,7 +51,10 @@ export function checkSealingKeys(config: SealingKeyConfig, context: z.Refinement
   }
 }
 
-/** The box with the configured keys. @throws {RangeError} without any: `checkSealingKeys` lets no such configuration pass */
+/**
+ * The box with the configured keys.
+ * @throws {RangeError} without any: `checkSealingKeys` lets no such configuration pass
+ */
 export function secretBoxOf(config: SealingKeyConfig): SecretBox {
   const [first, ...others] = sealingKeys(config);
   if (first === undefined) throw new RangeError('no key is configured that seals secrets');

@@ -4,7 +4,10 @@ import type { KeyObject } from 'node:crypto';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The key of the times when there was only one. What it seals does not name it, so that programs from then can open it. */
+/**
+ * The key of the times when there was only one. What it seals does not name it, so that programs from then
+ * can open it.
+ */
 export const UNNAMED_KEY_ID = '1';
 
 /** First byte of what the unnamed key sealed. */
@@ -12,7 +15,10 @@ const UNNAMED = 1;
 /** First byte of what names its key: the length of its id and the id follow. */
 const NAMED = 2;
 
-/** The stored form of a secret is damaged, or was sealed with a key that is not known here, or for another purpose. */
+/**
+ * The stored form of a secret is damaged, or was sealed with a key that is not known here, or for another
+ * purpose.
+ */
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 }
@@ -42,8 +48,11 @@ export class SecretBox {
       kid === UNNAMED_KEY_ID ? Buffer.of(UNNAMED) : Buffer.concat([Buffer.of(NAMED, id.length), id]);
   }
 
-  /** Encrypts a secret.
-   *  @param purpose bound to it, so that a stored secret cannot be moved to another row, e.g. `application:billing-api` */
+  /**
+   * Encrypts a secret.
+   * @param purpose bound to it, so that a stored secret cannot be moved to another row, e.g.
+   * `application:billing-api`
+   */
   seal(purpose: string, secret: Buffer): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.sealing, nonce).setAAD(Buffer.from(purpose));
@@ -61,7 +70,10 @@ export class SecretBox {
     }
   }
 
-  /** Decrypts what `seal` made for the same purpose with any of the keys. @throws {SecretBoxError} for anything else */
+  /**
+   * Decrypts what `seal` made for the same purpose with any of the keys.
+   * @throws {SecretBoxError} for anything else
+   */
   open(purpose: string, sealed: Buffer): Buffer {
     const { kid, prefixBytes } = readPrefix(sealed);
     if (kid === null || sealed.length < prefixBytes + NONCE_BYTES + TAG_BYTES)

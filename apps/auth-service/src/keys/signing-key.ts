@@ -41,7 +41,10 @@ export function signingKeyPurpose(kid: string): string {
   return `signing-key:${kid}`;
 }
 
-/** next → active → retired → removed. `next` is published ahead of use; `retired` still verifies; `removed` does not. */
+/**
+ * next → active → retired → removed. `next` is published ahead of use; `retired` still verifies; `removed`
+ * does not.
+ */
 export type SigningKeyState = 'next' | 'active' | 'retired' | 'removed';
 
 /** What an administrator can do to an asymmetric key. */
@@ -55,14 +58,23 @@ export interface ChangeableKey {
   ageSeconds: number;
 }
 
-/** How long a key is published before it signs: replicas read keys again within 60 s, validators their JWK Set within another 60 s. */
+/**
+ * How long a key is published before it signs: replicas read keys again within 60 s, validators their JWK Set
+ * within another 60 s.
+ */
 export const PUBLICATION_SECONDS = 120;
 
-/** How long a retired key is kept: the 24 h that its last tokens live, and an hour for slow replicas and clocks. */
+/**
+ * How long a retired key is kept: the 24 h that its last tokens live, and an hour for slow replicas and
+ * clocks.
+ */
 export const RETIREMENT_SECONDS = 25 * 60 * 60;
 
-/** Why a key may not be changed so, or null when it may. States only go forward: next → active → retired → removed.
- *  @param force accepts that tokens may be refused for a while */
+/**
+ * Why a key may not be changed so, or null when it may. States only go forward: next → active → retired →
+ * removed.
+ * @param force accepts that tokens may be refused for a while
+ */
 export function keyChangeRefusal(
   key: ChangeableKey,
   change: SigningKeyChange,

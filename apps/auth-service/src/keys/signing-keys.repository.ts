@@ -44,9 +44,13 @@ export class SigningKeysRepository {
     });
   }
 
-  /** Stores a new key. @returns false, and nothing is stored, when its algorithm already has a key in that state */
+  /**
+   * Stores a new key.
+   * @returns false, and nothing is stored, when its algorithm already has a key in that state
+   */
   async insert(key: NewSigningKey, state: 'next' | 'active'): Promise<boolean> {
-    // Unique indexes allow one active and one next key per algorithm, so the second of two writers inserts nothing.
+    // Unique indexes allow one active and one next key per algorithm, so the second of two writers inserts
+    // nothing.
     const inserted = await this.dataSource
       .createQueryBuilder()
       .insert()
@@ -59,8 +63,11 @@ export class SigningKeysRepository {
     return (inserted.raw as unknown[]).length > 0;
   }
 
-  /** Changes a key's state in one transaction. Activating retires the key that was active.
-   *  @param decide throws to refuse; it sees the key, or null when there is none, while nobody else can change it */
+  /**
+   * Changes a key's state in one transaction. Activating retires the key that was active.
+   * @param decide throws to refuse; it sees the key, or null when there is none, while nobody else can change
+   * it
+   */
   change(
     kid: string,
     change: SigningKeyChange,

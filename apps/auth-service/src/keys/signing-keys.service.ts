@@ -27,7 +27,10 @@ export type PublishedKey = JsonWebKey & { kid: string; alg: string; use: 'sig' }
 @Injectable()
 export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly ring = new KeyRing();
-  /** Every key that verifies: next, active and retired. One that another replica has only just begun to use is looked up. */
+  /**
+   * Every key that verifies: next, active and retired. One that another replica has only just begun to use is
+   * looked up.
+   */
   readonly verification: KeySource;
   private published: readonly PublishedKey[] = [];
   private current: { kid: string; sign: (typ: string) => SigningKey } | null = null;
@@ -45,7 +48,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     metrics: Metrics,
     health: HealthRegistry,
   ) {
-    // With another key than its secrets were sealed with, a replica is to take no traffic: a roll-out stops at it.
+    // With another key than its secrets were sealed with, a replica is to take no traffic: a roll-out stops
+    // at it.
     health.addStartupCheck({
       name: 'signing-keys',
       check: async () => (this.current === null ? this.loadOrCreate() : undefined),
@@ -78,7 +82,10 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     return this.current.sign(typ);
   }
 
-  /** What validators may rely on. Read anew when it is some seconds old: a validator that met an unknown key may ask any replica. */
+  /**
+   * What validators may rely on. Read anew when it is some seconds old: a validator that met an unknown key
+   * may ask any replica.
+   */
   async publishedKeys(): Promise<readonly PublishedKey[]> {
     if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadTogether();
     return this.published;
@@ -106,7 +113,10 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** A service whose algorithm has no active key makes one: at its first start, and after its key was withdrawn. */
+  /**
+   * A service whose algorithm has no active key makes one: at its first start, and after its key was
+   * withdrawn.
+   */
   private async loadOrCreate(): Promise<void> {
     await this.reload();
     if (this.current !== null) return;
@@ -163,8 +173,11 @@ export interface ReloadingKeysOptions {
 /** Shortest time between two reloads, whatever key ids tokens name. */
 const COOLDOWN_MS = 5_000;
 
-/** The ring, looked up again when a token names an asymmetric key that it does not hold: another replica may have begun to use one
- *  that this replica has not read yet. One reload at a time and few of them, so that made-up key ids cost next to nothing. */
+/**
+ * The ring, looked up again when a token names an asymmetric key that it does not hold: another replica may
+ * have begun to use one that this replica has not read yet. One reload at a time and few of them, so that
+ * made-up key ids cost next to nothing.
+ */
 export class ReloadingKeys implements KeySource {
   private askedAtMs = -Infinity;
   private reloading: Promise<void> | null = null;

@@ -1,7 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Everything the service itself keeps: applications, refresh tokens, revocations, lockouts, signing keys, single sign-on, the audit
- *  trail and the rate limits. */
+/**
+ * Everything the service itself keeps: applications, refresh tokens, revocations, lockouts, signing keys,
+ * single sign-on, the audit trail and the rate limits.
+ */
 export class CreateAuthTables1764000000000 implements MigrationInterface {
   readonly name = 'CreateAuthTables1764000000000';
 
@@ -126,8 +128,8 @@ const TABLES = [
     seen_at timestamptz NOT NULL DEFAULT now()
   )`,
   `CREATE INDEX windows_ticket_seen_at ON auth.windows_ticket (seen_at)`,
-  // Identifiers of audit entries rise with time, so the oldest rows are the first ones of the primary key; BRIN finds a span of
-  // time at almost no cost to the insert.
+  // Identifiers of audit entries rise with time, so the oldest rows are the first ones of the primary key;
+  // BRIN finds a span of time at almost no cost to the insert.
   `CREATE TABLE auth.token_audit (
     audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     occurred_at timestamptz NOT NULL DEFAULT now(),
@@ -167,7 +169,8 @@ const TABLES = [
     program text DEFAULT current_setting('application_name', true),
     address inet DEFAULT inet_client_addr()
   )`,
-  // UNLOGGED: no disk write on the way to a token. A crash of the server forgets a minute of counting, nothing else.
+  // UNLOGGED: no disk write on the way to a token. A crash of the server forgets a minute of counting,
+  // nothing else.
   `CREATE UNLOGGED TABLE auth.rate_limit (
     bucket text COLLATE "C" PRIMARY KEY,
     free_at timestamptz NOT NULL
@@ -177,14 +180,17 @@ const TABLES = [
 
 const FIRST_BY_IDENTIFIER = 'ORDER BY audit_id LIMIT 10000';
 
-/** Reads the rows it may remove and no others, whatever the statistics say: `ctid` has them fetched one by one. */
+/**
+ * Reads the rows it may remove and no others, whatever the statistics say: `ctid` has them fetched one by
+ * one.
+ */
 const removeExpired = (table: string): string => `
   DELETE FROM auth.${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM (SELECT ctid, occurred_at FROM auth.${table} ${FIRST_BY_IDENTIFIER}) AS first
     WHERE occurred_at < oldest))`;
 
-// The service may only insert into the audit trail. This is the one way for it to remove rows, and it cannot reach the last 30 days: an
-// attacker who takes over the service cannot wipe the traces.
+// The service may only insert into the audit trail. This is the one way for it to remove rows, and it cannot
+// reach the last 30 days: an attacker who takes over the service cannot wipe the traces.
 const PURGE_AUDIT = `
   CREATE FUNCTION auth.purge_audit(retention_days integer) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -201,8 +207,8 @@ const PURGE_AUDIT = `
     RETURN removed_tokens + removed_revocations;
   END $$`;
 
-// Records the new values of what has changed; of a removed row all it had. Sealed secrets and keys are left out: even sealed they have no
-// business in a trail, and the key that seals them may leak one day.
+// Records the new values of what has changed; of a removed row all it had. Sealed secrets and keys are left
+// out: even sealed they have no business in a trail, and the key that seals them may leak one day.
 const AUDIT_ADMINISTRATION = `CREATE FUNCTION auth.audit_administration() RETURNS trigger
    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    DECLARE
@@ -219,8 +225,9 @@ const AUDIT_ADMINISTRATION = `CREATE FUNCTION auth.audit_administration() RETURN
 /** The column that names a row, by audited table. */
 const AUDITED = { application: 'application_key', application_secret: 'application_key', signing_key: 'kid' };
 
-// Triggers: the entry belongs to the change whoever makes it, the command line, a replica that generates its own key, or an
-// administrator with psql. They run as the owner, because the service's role may not touch the trail.
+// Triggers: the entry belongs to the change whoever makes it, the command line, a replica that generates its
+// own key, or an administrator with psql. They run as the owner, because the service's role may not touch the
+// trail.
 const TRIGGERS = Object.entries(AUDITED).flatMap(([table, name]) => [
   `CREATE TRIGGER audit AFTER INSERT OR DELETE ON auth.${table}
    FOR EACH ROW EXECUTE FUNCTION auth.audit_administration('${name}')`,

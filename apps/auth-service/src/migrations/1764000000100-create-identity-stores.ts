@@ -39,7 +39,10 @@ const PERSON_DIRECTORY = [
   )`,
 ];
 
-/** The internal legacy store: internal users, security groups and access points. Groups may contain each other in cycles. */
+/**
+ * The internal legacy store: internal users, security groups and access points. Groups may contain each other
+ * in cycles.
+ */
 export class CreateInternalLegacy1764000000200 implements MigrationInterface {
   readonly name = 'CreateInternalLegacy1764000000200';
 

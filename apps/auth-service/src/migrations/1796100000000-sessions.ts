@@ -15,8 +15,8 @@ export class Sessions1796100000000 implements MigrationInterface {
 }
 
 const STATEMENTS = [
-  // The previous release reads all of auth.revocation, and its validators refuse everything when they find a domain that they do not know: the
-  // new ones are in a table beside it. Nothing is copied.
+  // The previous release reads all of auth.revocation, and its validators refuse everything when they find a
+  // domain that they do not know: the new ones are in a table beside it. Nothing is copied.
   `CREATE TABLE auth.revocations (LIKE auth.revocation,
     CONSTRAINT revocations_pkey PRIMARY KEY (domain, identifier)) PARTITION BY LIST (domain)`,
   `CREATE INDEX revocations_date ON auth.revocations (revocation_date, domain, identifier)`,

@@ -1,7 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The person directory says to which persona a role or facility belongs, where it knows. Nullable: the last release does not write it. */
+/**
+ * The person directory says to which persona a role or facility belongs, where it knows. Nullable: the last
+ * release does not write it.
+ */
 export class AddPersonaOfAuthority1796200000000 implements MigrationInterface {
   readonly name = 'AddPersonaOfAuthority1796200000000';
 

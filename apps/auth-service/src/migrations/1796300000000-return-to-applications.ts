@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Single sign-on that ends at an application: the addresses it may end at, and the codes that wait to be exchanged. */
+/**
+ * Single sign-on that ends at an application: the addresses it may end at, and the codes that wait to be
+ * exchanged.
+ */
 export class ReturnToApplications1796300000000 implements MigrationInterface {
   readonly name = 'ReturnToApplications1796300000000';
 

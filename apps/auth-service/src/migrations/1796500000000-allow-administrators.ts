@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Applications that are limited in personas get no administrators unless they may. The last release writes and reads nothing of it. */
+/**
+ * Applications that are limited in personas get no administrators unless they may. The last release writes
+ * and reads nothing of it.
+ */
 export class AllowAdministrators1796500000000 implements MigrationInterface {
   readonly name = 'AllowAdministrators1796500000000';
 

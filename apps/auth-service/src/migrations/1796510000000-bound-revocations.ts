@@ -1,8 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Bounds on what callers make grow: quotas of revocations, dates on which they may be purged, and counts of refused token requests.
- *  Every new column has a default or is nullable: release 1.0.0 writes none of them. */
+/**
+ * Bounds on what callers make grow: quotas of revocations, dates on which they may be purged, and counts of
+ * refused token requests. Every new column has a default or is nullable: release 1.0.0 writes none of them.
+ */
 export class BoundRevocations1796510000000 implements MigrationInterface {
   readonly name = 'BoundRevocations1796510000000';
 
@@ -42,7 +44,8 @@ const STATEMENTS = [
      PRIMARY KEY (network, minute)
    )`,
   `CREATE INDEX refusal_count_minute ON auth.refusal_count (minute)`,
-  // The service may not read the audit trail. This tells it of a token only whose it is and when it was issued.
+  // The service may not read the audit trail. This tells it of a token only whose it is and when it was
+  // issued.
   `CREATE FUNCTION auth.find_issued_token(token_id uuid)
    RETURNS TABLE (subject text, access_issued_at timestamptz, refresh_expires_at timestamptz)
    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -6,7 +6,10 @@ const INDEXES = {
   refresh_family_user: '(user_id, created_at, family_id) WHERE user_id IS NOT NULL',
 };
 
-/** Finds sessions by whose they are. Release 1.0.0 made these in Sessions1796100000000, where sign-ins waited for them. */
+/**
+ * Finds sessions by whose they are. Release 1.0.0 made these in Sessions1796100000000, where sign-ins waited
+ * for them.
+ */
 export class SessionsByOwner1796520000000 implements MigrationInterface {
   readonly name = 'SessionsByOwner1796520000000';
   readonly transaction = false;

@@ -1,7 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Tells which revocations nobody has seen committed in time yet. Release 1.0.0 does not write the column: its rows count as confirmed. */
+/**
+ * Tells which revocations nobody has seen committed in time yet. Release 1.0.0 does not write the column: its
+ * rows count as confirmed.
+ */
 export class ConfirmRevocations1796530000000 implements MigrationInterface {
   readonly name = 'ConfirmRevocations1796530000000';
 

@@ -1,8 +1,11 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What tells a rotation of a refresh token that is old from one whose commit was late, and which application a revocation counts for.
- *  Release 1.0.0 writes none of it: what it rotates is judged by its date, and what it revokes counts for no application. */
+/**
+ * What tells a rotation of a refresh token that is old from one whose commit was late, and which application
+ * a revocation counts for. Release 1.0.0 writes none of it: what it rotates is judged by its date, and what
+ * it revokes counts for no application.
+ */
 export class LateCommits1796540000000 implements MigrationInterface {
   readonly name = 'LateCommits1796540000000';
 

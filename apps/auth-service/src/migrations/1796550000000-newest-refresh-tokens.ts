@@ -14,8 +14,11 @@ const BY_ISSUE = {
   definition: '(family_id, issued_at)',
 };
 
-/** Finds the newest refresh token of a session, which is the unused one, among any number of used ones. Release 1.0.0 finds the tokens of a
- *  session by it too. Not a partial index of unused tokens: a plan made for small tables would rotate by it, whatever its size. */
+/**
+ * Finds the newest refresh token of a session, which is the unused one, among any number of used ones.
+ * Release 1.0.0 finds the tokens of a session by it too. Not a partial index of unused tokens: a plan made
+ * for small tables would rotate by it, whatever its size.
+ */
 export class NewestRefreshTokens1796550000000 implements MigrationInterface {
   readonly name = 'NewestRefreshTokens1796550000000';
   /** CREATE INDEX CONCURRENTLY runs in no transaction. */

@@ -3,7 +3,10 @@ import { postgresAddresses } from '@platform/service-defaults';
 import { z } from 'zod';
 import type { Store } from './schemas';
 
-/** Addresses for who owns the tables: each store may have a database of its own, and each database an owner of its own. */
+/**
+ * Addresses for who owns the tables: each store may have a database of its own, and each database an owner of
+ * its own.
+ */
 export const ownerAddressShape = {
   DATABASE_URL: postgresAddresses.optional(),
   MIGRATION_DATABASE_URL: postgresAddresses.optional(),

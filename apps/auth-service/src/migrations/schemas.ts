@@ -55,7 +55,10 @@ import {
   IndexRevocations1796510000100,
 } from './1796510000000-bound-revocations';
 
-/** One schema of this service: what it needs of `@platform/database`, and what the application's role may do there. */
+/**
+ * One schema of this service: what it needs of `@platform/database`, and what the application's role may do
+ * there.
+ */
 export interface ServiceSchema {
   settings: Omit<PostgresSettings, 'url' | 'poolSize'>;
   /** Statements granting the least the running service needs. `role` is a quoted identifier. */
@@ -82,7 +85,9 @@ function schema(
   };
 }
 
-/** The service's own tables. Applications are administered by the owner role, so the service only reads them. */
+/**
+ * The service's own tables. Applications are administered by the owner role, so the service only reads them.
+ */
 export const AUTH_SCHEMA = schema(
   'auth',
   {
@@ -153,8 +158,11 @@ export const AUTH_SCHEMA = schema(
   ],
 );
 
-/** An identity store belongs to others: the service reads it and may only replace a password hash by a stronger one.
- *  @param accounts the table that holds the hashes */
+/**
+ * An identity store belongs to others: the service reads it and may only replace a password hash by a
+ * stronger one.
+ * @param accounts the table that holds the hashes
+ */
 function storeSchema(
   name: string,
   accounts: string,
@@ -166,7 +174,10 @@ function storeSchema(
   ]);
 }
 
-/** The identity stores' schemas, by what the stores' variables begin with (`PERSON_DIRECTORY_DATABASE_URL`, …). */
+/**
+ * The identity stores' schemas, by what the stores' variables begin with (`PERSON_DIRECTORY_DATABASE_URL`,
+ * …).
+ */
 export const STORE_SCHEMAS = {
   PERSON_DIRECTORY: storeSchema('person_directory', 'person', {
     entities: PERSON_DIRECTORY_ENTITIES,
@@ -185,8 +196,10 @@ export const STORE_SCHEMAS = {
 /** An identity store, as its variables call it. */
 export type Store = keyof typeof STORE_SCHEMAS;
 
-/** Every schema, in the order they are migrated. The service's own comes last: its startup check looks there, and then the others are
- *  there too. */
+/**
+ * Every schema, in the order they are migrated. The service's own comes last: its startup check looks there,
+ * and then the others are there too.
+ */
 export const SCHEMAS: readonly ServiceSchema[] = [...Object.values(STORE_SCHEMAS), AUTH_SCHEMA];
 
 /** Runs `work` on one connection to a schema's database, as the role of `url`, which owns the tables. */

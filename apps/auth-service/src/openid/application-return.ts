@@ -8,7 +8,10 @@ export interface ReturnAddress {
   state: string | null;
 }
 
-/** A sign-in that ends at an application: it gets a code, which whoever knows the verifier of the challenge exchanges for tokens. */
+/**
+ * A sign-in that ends at an application: it gets a code, which whoever knows the verifier of the challenge
+ * exchanges for tokens.
+ */
 export interface ApplicationReturn extends ReturnAddress {
   applicationKey: string;
   /** PKCE, S256: base64url of the verifier's SHA-256. */
@@ -77,8 +80,11 @@ export const codeVerifier = z.string().regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must 
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 const MAX_URL_LENGTH = 2_000;
 
-/** Whether an address may be registered: https, or http on this machine (development, native applications), without fragment and user. It
- *  has to be spelt as browsers spell it, because it is compared letter by letter. */
+/**
+ * Whether an address may be registered: https, or http on this machine (development, native applications),
+ * without fragment and user. It has to be spelt as browsers spell it, because it is compared letter by
+ * letter.
+ */
 export function isReturnUrl(text: string): boolean {
   if (text.length > MAX_URL_LENGTH || !URL.canParse(text)) return false;
   const { protocol, hostname, hash, username, password, href } = new URL(text);

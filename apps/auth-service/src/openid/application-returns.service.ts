@@ -21,9 +21,11 @@ export class ApplicationReturns {
     private readonly audit: TokenAuditService,
   ) {}
 
-  /** Where a sign-in with these parameters is to end; null: nowhere but here. Once the address is known to be the application's own, the
-   *  request is responded to there.
-   *  @throws {TokenRejected} InvalidRequest, or InvalidGrant when the application may not use the flow */
+  /**
+   * Where a sign-in with these parameters is to end; null: nowhere but here. Once the address is known to be
+   * the application's own, the request is responded to there.
+   * @throws {TokenRejected} InvalidRequest, or InvalidGrant when the application may not use the flow
+   */
   async read(
     request: { raw: object },
     query: Readonly<Record<string, unknown>>,
@@ -43,8 +45,11 @@ export class ApplicationReturns {
     return { applicationKey, url: returnUrl, state: state.data, codeChallenge: challenge.data };
   }
 
-  /** Has a request responded to at the address that its sign-in began with, if the application has not withdrawn that meanwhile.
-   *  @throws {TokenRejected} InvalidRequest */
+  /**
+   * Has a request responded to at the address that its sign-in began with, if the application has not
+   * withdrawn that meanwhile.
+   * @throws {TokenRejected} InvalidRequest
+   */
   async resume(request: { raw: object }, target: ApplicationReturn): Promise<void> {
     await this.assertRegistered(target.applicationKey, target.url);
     returnTo(request, target);

@@ -14,13 +14,18 @@ import {
 import type { ClientAuth, CustomFetch, ExportedJWKSCache, ServerMetadata } from 'openid-client';
 import type { AuthConfig } from '../config';
 
-/** The identity provider cannot be reached, is out of order, or does not know this service as its client. Nothing is said about the
- *  user, so the caller gets an outage. */
+/**
+ * The identity provider cannot be reached, is out of order, or does not know this service as its client.
+ * Nothing is said about the user, so the caller gets an outage.
+ */
 export class IdentityProviderUnavailableError extends Error {
   override readonly name = 'IdentityProviderUnavailableError';
 }
 
-/** OAuth errors that are about this service, not about the user or the sign-in: its registration with the provider is wrong. */
+/**
+ * OAuth errors that are about this service, not about the user or the sign-in: its registration with the
+ * provider is wrong.
+ */
 const CLIENT_ERRORS: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client']);
 /** Codes of the library for responses that are no OAuth responses at all, e.g. a proxy's maintenance page. */
 const UNUSABLE_ANSWERS: ReadonlySet<unknown> = new Set([
@@ -30,8 +35,10 @@ const UNUSABLE_ANSWERS: ReadonlySet<unknown> = new Set([
 ]);
 const MAX_CAUSES = 5;
 
-/** True when an error of the OpenID library, or what caused it, means that the provider could not do its work; false when the
- *  provider, or the check of its ID token, refused the sign-in. */
+/**
+ * True when an error of the OpenID library, or what caused it, means that the provider could not do its work;
+ * false when the provider, or the check of its ID token, refused the sign-in.
+ */
 export function isProviderUnavailable(error: unknown): boolean {
   let current = error;
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth += 1) {
@@ -45,8 +52,11 @@ export function isProviderUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** What may be logged of an error of the OpenID library: its kind. Its causes hold codes, tokens and claims, and the `error` of a
- *  callback is whatever a browser sent, so only what looks like an OAuth error code is shown. */
+/**
+ * What may be logged of an error of the OpenID library: its kind. Its causes hold codes, tokens and claims,
+ * and the `error` of a callback is whatever a browser sent, so only what looks like an OAuth error code is
+ * shown.
+ */
 export function describeProviderError(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   const { code, error: oauthError } = error as { code?: unknown; error?: unknown };
@@ -92,11 +102,16 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
 
 /** How old the provider's metadata may be when a sign-in is completed. */
 const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
-/** How old when one is started: a provider that is down is noticed before the user is sent there, and yet a flood of started
- *  sign-ins is no flood for the provider. */
+/**
+ * How old when one is started: a provider that is down is noticed before the user is sent there, and yet a
+ * flood of started sign-ins is no flood for the provider.
+ */
 const METADATA_FRESH_MS = SECOND_MS;
-/** The library looks for a new key in the provider's key set only when the set is at least this old, in seconds. Sets are
- *  presented as that old, so that a rotation is noticed at once; the library still drops them when they look 300 s old. */
+/**
+ * The library looks for a new key in the provider's key set only when the set is at least this old, in
+ * seconds. Sets are presented as that old, so that a rotation is noticed at once; the library still drops
+ * them when they look 300 s old.
+ */
 const KEY_SET_AGE_SECONDS = 60;
 const TOO_MANY_REQUESTS = 429;
 
@@ -105,7 +120,10 @@ interface KnownProvider {
   readAtMs: number;
 }
 
-/** What is known of the identity provider: its metadata and its keys, each read over HTTP and kept for a while. */
+/**
+ * What is known of the identity provider: its metadata and its keys, each read over HTTP and kept for a
+ * while.
+ */
 export class ProviderMetadata {
   private known: KnownProvider | null = null;
   private reading: Promise<KnownProvider> | null = null;
@@ -124,7 +142,10 @@ export class ProviderMetadata {
     return this.configurationOf(await this.notOlderThan(METADATA_FRESH_MS));
   }
 
-  /** The provider as it was at most ten minutes ago. @throws {IdentityProviderUnavailableError} when it must be asked and is down */
+  /**
+   * The provider as it was at most ten minutes ago.
+   * @throws {IdentityProviderUnavailableError} when it must be asked and is down
+   */
   async recent(): Promise<Configuration> {
     return this.configurationOf(await this.notOlderThan(METADATA_MAX_AGE_MS));
   }
@@ -169,8 +190,10 @@ export class ProviderMetadata {
     }
   }
 
-  /** One sign-in's view of the provider. Each has its own, because the library caches keys per configuration by rules that
-   *  notice a rotation only after a minute. */
+  /**
+   * One sign-in's view of the provider. Each has its own, because the library caches keys per configuration
+   * by rules that notice a rotation only after a minute.
+   */
   private configurationOf(metadata: ServerMetadata): Configuration {
     const { clientId, clientSecret, httpAllowed } = this.settings;
     const configuration = new Configuration(
@@ -189,8 +212,12 @@ export class ProviderMetadata {
   }
 }
 
-/** The library looks at an endpoint only when it uses it, which is too late for a response that tells an outage from a refusal.
- *  @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no address to use */
+/**
+ * The library looks at an endpoint only when it uses it, which is too late for a response that tells an
+ * outage from a refusal.
+ * @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no
+ * address to use
+ */
 function assertEndpoints(metadata: ServerMetadata, httpAllowed: boolean): void {
   const protocols = httpAllowed ? ['https:', 'http:'] : ['https:'];
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const) {
@@ -206,7 +233,10 @@ function agedUat(keySet: ExportedJWKSCache | null): number {
   return keySet === null ? 0 : keySet.uat - KEY_SET_AGE_SECONDS;
 }
 
-/** The secret goes where the provider wants it; by default into the Authorization header. Source: OpenID Connect Discovery 1.0, 3. */
+/**
+ * The secret goes where the provider wants it; by default into the Authorization header. Source: OpenID
+ * Connect Discovery 1.0, 3.
+ */
 function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   return methods.includes('client_secret_basic')
@@ -214,8 +244,11 @@ function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth 
     : ClientSecretPost(clientSecret);
 }
 
-/** A fetch for the OpenID library whose every request, its body included, ends within `timeoutMs`.
- *  It throws IdentityProviderUnavailableError where the provider cannot be reached or says itself that it is out of order. */
+/**
+ * A fetch for the OpenID library whose every request, its body included, ends within `timeoutMs`. It throws
+ * IdentityProviderUnavailableError where the provider cannot be reached or says itself that it is out of
+ * order.
+ */
 function providerFetch(timeoutMs: number): CustomFetch {
   return async (url, options) => {
     const { host } = new URL(url);

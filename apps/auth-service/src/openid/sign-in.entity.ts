@@ -1,6 +1,9 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A code with which an application fetches the tokens of a sign-in, once. Nothing in it is of use to somebody who reads the table. */
+/**
+ * A code with which an application fetches the tokens of a sign-in, once. Nothing in it is of use to somebody
+ * who reads the table.
+ */
 @Entity({ schema: 'auth', name: 'sign_on_code' })
 @Index('sign_on_code_expires_at', ['expiresAt'])
 export class SignOnCode {
@@ -24,7 +27,9 @@ export class SignOnCode {
   @Column({ type: 'timestamptz', name: 'auth_time' })
   authTime!: Date;
 
-  /** When the sign-in began that it ends. Null: a replica of release 1.0.0 made the code, and the code counts. */
+  /**
+   * When the sign-in began that it ends. Null: a replica of release 1.0.0 made the code, and the code counts.
+   */
   @Column({ type: 'timestamptz', name: 'evidence_at', nullable: true })
   evidenceAt!: Date | null;
 

@@ -102,7 +102,10 @@ export class SignInsRepository {
     return row!.waiting;
   }
 
-  /** The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or another browser's. */
+  /**
+   * The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or
+   * another browser's.
+   */
   async resume(state: string, browserSecret: string): Promise<ResumedSignIn | null> {
     const stateHash = sha256(state);
     const [taken] = await this.dataSource.query<TakenSignIn[]>(TAKE, [stateHash, sha256(browserSecret)]);
@@ -124,7 +127,10 @@ export function newSignInTerms(maxAgeSeconds: number): SignInTerms {
   return { state: randomSecret(), nonce: randomSecret(), codeVerifier: randomSecret(), maxAgeSeconds };
 }
 
-/** 32 bytes in base64url: what OAuth asks of states, nonces and PKCE verifiers alike, and the secret of a browser. */
+/**
+ * 32 bytes in base64url: what OAuth asks of states, nonces and PKCE verifiers alike, and the secret of a
+ * browser.
+ */
 export function randomSecret(): string {
   return randomBytes(32).toString('base64url');
 }

@@ -76,8 +76,10 @@ export class SignOnCodesRepository {
     await codes.values(row).updateEntity(false).execute();
   }
 
-  /** Whose sign-in a code stands for; that uses it up. Null when it is unknown, expired, used, another application's, or the verifier is
-   *  another's. */
+  /**
+   * Whose sign-in a code stands for; that uses it up. Null when it is unknown, expired, used, another
+   * application's, or the verifier is another's.
+   */
   async take({ applicationKey, code, codeVerifier }: PresentedCode): Promise<TakenCode | null> {
     const parameters = [sha256(code), applicationKey, sha256(codeVerifier)];
     const [taken] = await this.dataSource.query<TakenCode[]>(TAKE, parameters);

@@ -9,7 +9,9 @@ import type { ResumedSignIn, SignInPurpose } from './sign-ins.repository';
 import { SignInsRepository, newSignInTerms, randomSecret } from './sign-ins.repository';
 import { WaitingSignIns } from './waiting-sign-ins.service';
 
-/** What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them. */
+/**
+ * What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them.
+ */
 export type Callback = Readonly<Record<string, string>> & { readonly state: string };
 
 /** Whom the provider has signed in, and since when the sign-in has been under way. */
@@ -39,11 +41,14 @@ export class SingleSignOn {
     this.provider();
   }
 
-  /** Starts a sign-in. A browser keeps its secret, so that sign-ins in two of its tabs do not spoil each other.
-   *  @param cookies the Cookie header
-   *  @throws {TokenRejected} InvalidRequest when single sign-on is not configured
-   *  @throws {TokenRateExceeded} or {TooMuchWorkError} when too many wait for their users
-   *  @throws {IdentityProviderUnavailableError} */
+  /**
+   * Starts a sign-in. A browser keeps its secret, so that sign-ins in two of its tabs do not spoil each
+   * other.
+   * @param cookies the Cookie header
+   * @throws {TokenRejected} InvalidRequest when single sign-on is not configured
+   * @throws {TokenRateExceeded} or {TooMuchWorkError} when too many wait for their users
+   * @throws {IdentityProviderUnavailableError}
+   */
   async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {
     const provider = this.provider();
     const { OPENID_HTTP_ALLOWED: httpAllowed } = this.config;
@@ -56,9 +61,12 @@ export class SingleSignOn {
     return { authorizationUrl, cookie: formatSignInCookie(browserSecret, httpAllowed) };
   }
 
-  /** Takes up the sign-in that a callback belongs to; it cannot be taken up again.
-   *  @throws {TokenRejected} InvalidRequest when there is none for this state and browser
-   *  @throws {IdentityProviderUnavailableError} when nothing is known of the provider; the sign-in then stays as it is */
+  /**
+   * Takes up the sign-in that a callback belongs to; it cannot be taken up again.
+   * @throws {TokenRejected} InvalidRequest when there is none for this state and browser
+   * @throws {IdentityProviderUnavailableError} when nothing is known of the provider; the sign-in then stays
+   * as it is
+   */
   async resume(callback: Callback, cookies: string | undefined): Promise<ResumedSignIn> {
     const provider = this.provider();
     const browserSecret = readSignInCookie(cookies, this.config.OPENID_HTTP_ALLOWED);

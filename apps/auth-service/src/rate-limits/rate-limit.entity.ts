@@ -1,6 +1,9 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A bucket of requests. The table is UNLOGGED: a crash of the server forgets a minute of counting, nothing else. */
+/**
+ * A bucket of requests. The table is UNLOGGED: a crash of the server forgets a minute of counting, nothing
+ * else.
+ */
 @Entity({ schema: 'auth', name: 'rate_limit' })
 @Index('rate_limit_free_at', ['freeAt'])
 export class RateLimitBucket {

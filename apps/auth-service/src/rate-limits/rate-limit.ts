@@ -2,8 +2,10 @@ import { ContentionError } from '@platform/database';
 import type { Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 
-/** So many requests a minute, as the time each one takes from a bucket (GCRA: the generic cell rate algorithm). A bucket that
- *  has been left alone for a minute admits a full minute's requests at once. */
+/**
+ * So many requests a minute, as the time each one takes from a bucket (GCRA: the generic cell rate
+ * algorithm). A bucket that has been left alone for a minute admits a full minute's requests at once.
+ */
 export interface RateLimit {
   /** What one request costs, in seconds. */
   costSeconds: number;
@@ -22,7 +24,10 @@ export function perMinute(requests: number): RateLimit {
 export class TokenRateExceeded extends Error {
   override readonly name = 'TokenRateExceeded';
 
-  /** @param isRepeated true when the same bucket was refused moments ago, so that the audit trail need not hold it again */
+  /**
+   * @param isRepeated true when the same bucket was refused moments ago, so that the audit trail need not
+   * hold it again
+   */
   constructor(
     readonly by: 'address' | 'application' | 'waiting sign-ins' | 'session' | 'exchange' | 'user',
     readonly retryAfterSeconds: number,
@@ -58,8 +63,10 @@ export function rateLimitRefusals(metrics: Metrics): ReturnType<Metrics['counter
   return metrics.counter('auth_token_rate_limited_total', 'Token requests refused by a rate limit', ['by']);
 }
 
-/** Buckets known to be empty for a while yet. Nothing refills a bucket but time, so no other replica needs to be asked, and a
- *  flood of requests costs the database nothing. */
+/**
+ * Buckets known to be empty for a while yet. Nothing refills a bucket but time, so no other replica needs to
+ * be asked, and a flood of requests costs the database nothing.
+ */
 export class RefusedBuckets {
   private readonly untilMs = new Map<string, number>();
 

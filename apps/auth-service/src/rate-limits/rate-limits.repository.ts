@@ -22,8 +22,10 @@ export const takeFromBucket = (condition: string): string => `
     WHERE NOT ${IS_SPENT} OR bucket.free_at <= now() + $3 * interval '1 second'
     RETURNING 1`;
 
-/** SQL: `waitSeconds`, the time until the bucket has something to take again. What it reads of the bucket may be a moment old, which only makes
- *  the wait shorter. */
+/**
+ * SQL: `waitSeconds`, the time until the bucket has something to take again. What it reads of the bucket may
+ * be a moment old, which only makes the wait shorter.
+ */
 export const WAIT_SECONDS = `
     greatest(0, extract(epoch FROM (SELECT free_at FROM auth.rate_limit WHERE bucket = $1) - now()) - $3)::float8
       AS "waitSeconds"`;
@@ -43,7 +45,9 @@ export const PURGE_RATE_LIMITS = purgeBatch('rate_limit', 'free_at < now()', 'fr
 export class RateLimitsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Takes one request from a bucket. Null: taken; else the seconds until there is something to take again. */
+  /**
+   * Takes one request from a bucket. Null: taken; else the seconds until there is something to take again.
+   */
   async take(bucket: string, { costSeconds, toleranceSeconds }: RateLimit): Promise<number | null> {
     const [row] = await queryPrepared<{ taken: boolean; waitSeconds: number | null }>(this.dataSource, TAKE, [
       bucket,

@@ -42,8 +42,11 @@ export class RateLimitsService {
     );
   }
 
-  /** Counts a request of an application, once it has proved to come from it: naming an application is not enough to use up what it may.
-   *  @throws {TokenRateExceeded} */
+  /**
+   * Counts a request of an application, once it has proved to come from it: naming an application is not
+   * enough to use up what it may.
+   * @throws {TokenRateExceeded}
+   */
   async admitApplication(applicationKey: string): Promise<void> {
     const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
     if (limit === undefined) return;

@@ -2,8 +2,10 @@ import { problems } from '@platform/service-defaults';
 import type { FastifyInstance, RouteOptions, onRequestHookHandler } from 'fastify';
 import type { TokenFlow } from './token-rejection';
 
-/** Methods and paths of the token endpoints, and the flow whose column of the status table they use. The obsolete aliases are flows'
- *  second names. */
+/**
+ * Methods and paths of the token endpoints, and the flow whose column of the status table they use. The
+ * obsolete aliases are flows' second names.
+ */
 const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/refresh', 'refresh'],
   ['POST /auth/token/user', 'password'],
@@ -30,8 +32,11 @@ const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
   '/auth/introspect',
 ]);
 
-/** The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot be
- *  parsed fails before any controller is known. Matches like the router: any case, one trailing slash ignored. */
+/**
+ * The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot
+ * be parsed fails before any controller is known. Matches like the router: any case, one trailing slash
+ * ignored.
+ */
 export function findTokenFlow(method: string, url: string): TokenFlow | null {
   const path = url.split('?', 1)[0]!.toLowerCase();
   // HEAD gets the response of GET without the body.
@@ -50,8 +55,11 @@ interface RoutedRequest {
   readonly routeOptions?: { readonly url?: string | undefined };
 }
 
-/** The flow behind a request, or null when it is not for a token endpoint: by the route that the router found. An address can be written
- *  in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and the router reads them all. */
+/**
+ * The flow behind a request, or null when it is not for a token endpoint: by the route that the router found.
+ * An address can be written in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and
+ * the router reads them all.
+ */
 export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): TokenFlow | null {
   return findTokenFlow(method, routeOptions?.url ?? url);
 }
@@ -62,8 +70,10 @@ export function isIntrospection({ method, url, routeOptions }: RoutedRequest): b
   return method === 'POST' && path.replace(/\/$/, '') === '/auth/introspect';
 }
 
-/** Has the OpenID Connect callback take forms only, and everything else, for which the specification wants JSON, none. To be called before
- *  the routes are built. */
+/**
+ * Has the OpenID Connect callback take forms only, and everything else, for which the specification wants
+ * JSON, none. To be called before the routes are built.
+ */
 export function requireBodyTypes(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
     if (!takesBody(route)) return;

@@ -19,7 +19,9 @@ export const REJECTIONS = REASONS.filter(
   (each): each is Rejection => each !== TokenRejectionReason.Successful,
 );
 
-/** Where in a trust request authentication failed: at the proof of the application, or at finding the user. */
+/**
+ * Where in a trust request authentication failed: at the proof of the application, or at finding the user.
+ */
 export type RejectionStage = 'proof' | 'resolution';
 
 type RejectionStatus = 400 | 401 | 422;
@@ -48,7 +50,10 @@ const singleSignOn = {
   [TokenRejectionReason.InvalidGrant]: 401,
 } as const satisfies Record<Rejection, Cell>;
 
-/** THE reason → status table, a column for each token flow. A new reason without its statuses does not compile. */
+/**
+ * THE reason → status table, a column for each token flow. A new reason without its statuses does not
+ * compile.
+ */
 export const REJECTION_STATUS = {
   refresh: {
     [TokenRejectionReason.AuthenticationFailed]: 401,

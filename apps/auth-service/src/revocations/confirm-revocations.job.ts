@@ -7,7 +7,10 @@ import { REVOCATION_INSTANT } from '../token/newest-issue';
 const INTERVAL_MS = 1_000;
 const PARTITIONS = ['revocation', 'session_revocation'] as const;
 
-/** Validators read each time what is dated within the last 30 s at least. A revocation that was visible at this age is read by all of them. */
+/**
+ * Validators read each time what is dated within the last 30 s at least. A revocation that was visible at
+ * this age is read by all of them.
+ */
 const IN_TIME = `revocation_date > clock_timestamp() - interval '10 seconds'`;
 
 const batch = (table: string, condition: string): string => `
@@ -19,7 +22,10 @@ const batch = (table: string, condition: string): string => `
 const confirmStatement = (table: string): string => `
   UPDATE auth.${table} SET confirmed = true WHERE ${batch(table, IN_TIME)}`;
 
-/** The row stays unconfirmed, because this commit may be late too: a later run confirms it or dates it anew again. */
+/**
+ * The row stays unconfirmed, because this commit may be late too: a later run confirms it or dates it anew
+ * again.
+ */
 const dateAnewStatement = (table: string): string => `
   UPDATE auth.${table} SET
     interrupts_at = CASE WHEN interrupts_at = revocation_date THEN present.at ELSE interrupts_at END,
@@ -28,8 +34,11 @@ const dateAnewStatement = (table: string): string => `
   WHERE ${batch(table, `NOT (${IN_TIME})`)}
   RETURNING 1`;
 
-/** Puts revocations in force whose commit was so late that no validator reads their date any more, whether or not the request that wrote them
- *  still waits. Any replica does it for all; rows that another has locked are passed over. */
+/**
+ * Puts revocations in force whose commit was so late that no validator reads their date any more, whether or
+ * not the request that wrote them still waits. Any replica does it for all; rows that another has locked are
+ * passed over.
+ */
 @Injectable()
 export class ConfirmRevocationsJob extends RecurringJob {
   private readonly late;

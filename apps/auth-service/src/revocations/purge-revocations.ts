@@ -1,14 +1,18 @@
 import { PURGE_BATCH, purgeBatch } from '../purge-batch';
 
-/** No token lives longer than 366 days (the verifier refuses others), and one that a revocation covers was issued before it. The hour is for
- *  clocks that differ. */
+/**
+ * No token lives longer than 366 days (the verifier refuses others), and one that a revocation covers was
+ * issued before it. The hour is for clocks that differ.
+ */
 const OLD = `revocation_date < now() - interval '366 days 1 hour'`;
 
 /** Revocations of tokens whose expiry is known. */
 export const PURGE_TOKEN_REVOCATIONS = purgeBatch('revocation', 'expires_at < now()', 'expires_at');
 
-/** Revocations of sessions. A refresh family that was opened while its session was being revoked is ended with it: nothing else would say so
- *  any more. */
+/**
+ * Revocations of sessions. A refresh family that was opened while its session was being revoked is ended with
+ * it: nothing else would say so any more.
+ */
 export const PURGE_SESSION_REVOCATIONS = `
   WITH batch AS MATERIALIZED (
     SELECT ctid, identifier FROM auth.session_revocation

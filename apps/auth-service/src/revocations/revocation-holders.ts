@@ -1,7 +1,9 @@
 import { parseSubject } from '../identity/identity';
 
-/** Who holds the quota of a caller with this subject: the subject itself, but for technicians without an account their provider. An application
- *  may name as many of those as it likes. */
+/**
+ * Who holds the quota of a caller with this subject: the subject itself, but for technicians without an
+ * account their provider. An application may name as many of those as it likes.
+ */
 export function callerHolder(subject: string): string {
   const parsed = parseSubject(subject);
   if (parsed?.kind !== 'technician-name') return `caller:${subject}`;

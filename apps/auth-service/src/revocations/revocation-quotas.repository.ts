@@ -21,8 +21,8 @@ const TAKE = `
   SELECT EXISTS (SELECT 1 FROM taken) AS taken,
     (SELECT extract(epoch FROM window_ends_at - now()) FROM auth.revocation_quota WHERE subject = $1)::float8 AS "waitSeconds"`;
 
-// Only the specification's domains can hold revocations that count for a caller. It stops at the limit. The order has the caller's index read
-// whatever the statistics say.
+// Only the specification's domains can hold revocations that count for a caller. It stops at the limit. The
+// order has the caller's index read whatever the statistics say.
 const isFull = (which: 'own' | 'NOT own'): string => `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = ANY ($1::text[]) AND ${which}
@@ -57,7 +57,10 @@ export const PURGE_REVOCATION_QUOTAS = purgeBatch(
 export class RevocationQuotasRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Takes one of a holder's revocations of this minute. Null: taken; else the seconds until the minute is over. */
+  /**
+   * Takes one of a holder's revocations of this minute. Null: taken; else the seconds until the minute is
+   * over.
+   */
   async take(holder: string, perMinute: number): Promise<number | null> {
     const [row] = await this.dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [
       holder,
@@ -66,7 +69,10 @@ export class RevocationQuotasRepository {
     return row!.taken ? null : (row!.waitSeconds ?? 0);
   }
 
-  /** True when as many revocations of the caller's are kept as may be, and `key` is none of them. @param subjects the caller's names */
+  /**
+   * True when as many revocations of the caller's are kept as may be, and `key` is none of them.
+   * @param subjects the caller's names
+   */
   isFull(subjects: readonly string[], limit: number, key: RevocationKey): Promise<boolean> {
     return this.ask(IS_FULL_OF_OTHERS, subjects, limit, key);
   }

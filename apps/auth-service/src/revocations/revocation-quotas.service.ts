@@ -15,8 +15,11 @@ import { RevocationQuotasRepository } from './revocation-quotas.repository';
 /** A place becomes free when a revocation expires: an hour after its token, or 366 days after it was set. */
 const FULL_RETRY_SECONDS = 3_600;
 
-/** How much callers who are no administrators may revoke of others: so many a minute, and so many at a time. Each counts for the caller, under
- *  whichever name the caller comes, and for the application: its callers may be as many as it likes to name. */
+/**
+ * How much callers who are no administrators may revoke of others: so many a minute, and so many at a time.
+ * Each counts for the caller, under whichever name the caller comes, and for the application: its callers may
+ * be as many as it likes to name.
+ */
 @Injectable()
 export class RevocationQuotas {
   /** Holders whose minute is used up: a flood of theirs is not counted in the database. */
@@ -31,7 +34,10 @@ export class RevocationQuotas {
     this.usedUp = new RefusedBuckets(clock);
   }
 
-  /** Counts a revocation of the caller's. Returns the application that it counts for. @throws {RevocationQuotaExceeded} */
+  /**
+   * Counts a revocation of the caller's. Returns the application that it counts for.
+   * @throws {RevocationQuotaExceeded}
+   */
   async take(key: RevocationKey, { subject, clientId, ...caller }: Caller): Promise<string> {
     const application = clientId ?? '';
     const named = callerHolder(subject);
@@ -49,8 +55,11 @@ export class RevocationQuotas {
     return application;
   }
 
-  /** Bounds the revocations of single tokens of the caller's own: each refresh makes another. Its sessions can always be ended.
-   *  @throws {RevocationQuotaExceeded} */
+  /**
+   * Bounds the revocations of single tokens of the caller's own: each refresh makes another. Its sessions can
+   * always be ended.
+   * @throws {RevocationQuotaExceeded}
+   */
   async checkOwn(key: RevocationKey, caller: Caller): Promise<void> {
     const subjects = await this.identities.subjectsOf(caller);
     if (await this.repository.isFullOfOwn(subjects, this.config.REVOCATIONS_OWN_PER_CALLER, key))

@@ -17,7 +17,10 @@ export const REVOCATION_QUOTAS = [
 ] as const;
 export type RevocationQuota = (typeof REVOCATION_QUOTAS)[number];
 
-/** The caller has revoked as much of others, or as many tokens of its own, as it may, or its application has. Answered as 429 with Retry-After. */
+/**
+ * The caller has revoked as much of others, or as many tokens of its own, as it may, or its application has.
+ * Answered as 429 with Retry-After.
+ */
 export class RevocationQuotaExceeded extends Error {
   override readonly name = 'RevocationQuotaExceeded';
 

@@ -22,7 +22,10 @@ export class RevocationEntity {
   @Column({ name: 'revoked_by_client', type: 'text', nullable: true })
   revokedByClient!: string | null;
 
-  /** From when on no token that it covers is valid any more, if that is sooner than 366 days after its date; else null. */
+  /**
+   * From when on no token that it covers is valid any more, if that is sooner than 366 days after its date;
+   * else null.
+   */
   @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
   expiresAt!: Date | null;
 
@@ -40,12 +43,18 @@ export class RevocationEntity {
   @Column({ name: 'counted_client', type: 'text', collation: 'C', nullable: true })
   countedClient!: string | null;
 
-  /** Seen committed while its date was young enough for every validator to read it. Release 1.0.0 leaves it true. */
+  /**
+   * Seen committed while its date was young enough for every validator to read it. Release 1.0.0 leaves it
+   * true.
+   */
   @Column({ type: 'boolean', default: true })
   confirmed!: boolean;
 }
 
-/** How many revocations of others a caller, or all callers of an application, have set in the present minute. The table is UNLOGGED. */
+/**
+ * How many revocations of others a caller, or all callers of an application, have set in the present minute.
+ * The table is UNLOGGED.
+ */
 @Entity({ schema: 'auth', name: 'revocation_quota' })
 @Index('revocation_quota_window_ends_at', ['windowEndsAt'])
 export class RevocationQuota {

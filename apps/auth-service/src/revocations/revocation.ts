@@ -36,7 +36,9 @@ export function revocationDomain(segment: string): RevocationDomain | null {
 const TEXT = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** True for an identifier in the one spelling that the domain has for it: what is revoked must not have two. */
+/**
+ * True for an identifier in the one spelling that the domain has for it: what is revoked must not have two.
+ */
 export function isRevocationIdentifier(domain: RevocationDomain, identifier: string): boolean {
   switch (domain) {
     case 'svc-personid':
@@ -52,7 +54,10 @@ export function isRevocationIdentifier(domain: RevocationDomain, identifier: str
   }
 }
 
-/** An identifier in the one spelling that tokens have it in: the UUIDs of tokens and sessions in lower case (RFC 9562 section 4). */
+/**
+ * An identifier in the one spelling that tokens have it in: the UUIDs of tokens and sessions in lower case
+ * (RFC 9562 section 4).
+ */
 export function canonicalIdentifier(domain: RevocationDomain, identifier: string): string {
   const lowerCase = identifier.toLowerCase();
   return (domain === 'jti' || domain === 'sid') && isUuid(lowerCase) ? lowerCase : identifier;
@@ -68,8 +73,10 @@ export const DEFAULT_MIN_DATE = new Date('2018-11-19T00:00:00Z');
 
 const dateOrDateTime = z.union([z.iso.datetime({ offset: true, local: true }), z.iso.date()]);
 
-/** The instant that a `minDate` query names: a date or a date-time with offset; without one it is UTC. A space where the `+` of
- *  an offset was decoded is understood. Null for anything else. */
+/**
+ * The instant that a `minDate` query names: a date or a date-time with offset; without one it is UTC. A space
+ * where the `+` of an offset was decoded is understood. Null for anything else.
+ */
 export function parseMinDate(text: string): Date | null {
   const restored = text.trim().replace(/ (\d{2}:\d{2})$/, '+$1');
   const parsed = dateOrDateTime.safeParse(restored);
@@ -94,14 +101,20 @@ export function formatRevocationDate(instant: Date): string {
   return instant.toISOString().replace('Z', '+00:00');
 }
 
-/** Who may set the specification's revocations. `any-token` is what it says; `self-or-admin` allows callers only themselves. */
+/**
+ * Who may set the specification's revocations. `any-token` is what it says; `self-or-admin` allows callers
+ * only themselves.
+ */
 export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
 
 /** Why a caller may revoke something. `by-policy`: the policy allows it to any token; it has a quota. */
 export type Entitlement = 'administrator' | 'own' | 'by-policy';
 
-/** Why this caller may revoke this; null: the caller may not. The policy does not widen what the specification does not know.
- *  @param isOwner whether the token or session that is named is known to be the caller's */
+/**
+ * Why this caller may revoke this; null: the caller may not. The policy does not widen what the specification
+ * does not know.
+ * @param isOwner whether the token or session that is named is known to be the caller's
+ */
 export function entitlementOf(
   policy: RevocationWritePolicy,
   caller: Caller,
@@ -135,7 +148,10 @@ function namesCaller(caller: Caller, { domain, identifier }: RevocationKey): boo
 /** Domains whose revocations cover tokens by when they were issued. */
 const DATED_DOMAINS = ['svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 
-/** True for a revocation that covers tokens by when they were issued, not one token or session whenever it was issued. */
+/**
+ * True for a revocation that covers tokens by when they were issued, not one token or session whenever it was
+ * issued.
+ */
 export function isDated(domain: RevocationDomain): boolean {
   return DATED_DOMAINS.some((each) => each === domain);
 }

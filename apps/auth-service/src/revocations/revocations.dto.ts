@@ -57,7 +57,10 @@ export class RevocationListQueryDto extends createZodDto(
       .refine((limit) => limit <= MAX_PAGE, `must be an integer from 1 to ${String(MAX_PAGE)}`)
       .optional()
       .meta({
-        ...{ type: 'integer', pattern: undefined, minimum: 1, maximum: MAX_PAGE },
+        type: 'integer',
+        pattern: undefined,
+        minimum: 1,
+        maximum: MAX_PAGE,
         description: 'Asks for pages of so many entries; `Link` then names the next one.',
         example: 1_000,
       }),

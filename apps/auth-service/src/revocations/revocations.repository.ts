@@ -25,7 +25,10 @@ export interface NewRevocation extends RevocationKey {
   clientId: string | null;
   address?: string | null;
   traceId?: string | null;
-  /** `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if it was not over before. */
+  /**
+   * `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if it was not
+   * over before.
+   */
   because?: 'request' | 'reuse';
   /** True when the caller revokes its own token or session. Rows with false count when a caller who is no
    *  administrator is checked. */
@@ -34,7 +37,10 @@ export interface NewRevocation extends RevocationKey {
   countedClient?: string | null;
   /** Ends sign-ins of the user that are under way, because it may be about what they rest on. */
   interrupts?: boolean;
-  /** When the one token that it covers expires, if that is known. Else the row is kept for 366 days, or for sessions for a day. */
+  /**
+   * When the one token that it covers expires, if that is known. Else the row is kept for 366 days, or for
+   * sessions for a day.
+   */
   expiresAt?: Date | null;
 }
 
@@ -45,8 +51,10 @@ export interface IssuedToken {
   expiresAt: Date;
 }
 
-/** SQL: the newest revocation (`at`, null if none) of the person, internal user, subject and application that expressions name as texts or
- *  nulls: it covers tokens issued up to its second. For use as a sub-query. */
+/**
+ * SQL: the newest revocation (`at`, null if none) of the person, internal user, subject and application that
+ * expressions name as texts or nulls: it covers tokens issued up to its second. For use as a sub-query.
+ */
 export function newestRevocation(
   personId: string,
   userId: string,
@@ -87,8 +95,10 @@ export function isApplicationRevokedSince(applicationKey: string, instant: strin
     WHERE domain = 'client_id' AND identifier = ${applicationKey}), false)`;
 }
 
-/** SQL: whether the token or session that an expression names as text is revoked. With a limit it is looked up in the index each time; EXISTS
- *  may become a scan. */
+/**
+ * SQL: whether the token or session that an expression names as text is revoked. With a limit it is looked up
+ * in the index each time; EXISTS may become a scan.
+ */
 export function isRevoked(domain: 'jti' | 'sid', identifier: string): string {
   return `coalesce((SELECT true FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier} LIMIT 1), false)`;
 }
@@ -111,7 +121,10 @@ const LIST_FROM = `
   SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
-/** How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh tokens end with its family. */
+/**
+ * How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh
+ * tokens end with its family.
+ */
 export const SESSION_KEPT = `interval '25 hours'`;
 
 // Hand-written SQL: atomic over the registry, its audit trail and the sessions. A session ends with the
@@ -171,8 +184,9 @@ const FIND_ISSUED: PreparedStatement = {
     FROM auth.find_issued_token($1)`,
 };
 
-// Sign-ins that waited for a revoked second go through in the first half of the next. A repeated revocation waits for that half to pass. It
-// avoids the last 100 ms of a second, because it might be committed in the next. Times are in milliseconds.
+// Sign-ins that waited for a revoked second go through in the first half of the next. A repeated revocation
+// waits for that half to pass. It avoids the last 100 ms of a second, because it might be committed in the
+// next. Times are in milliseconds.
 const DELAY = `
   SELECT CASE
     WHEN at.ms BETWEEN 500 AND 900 THEN 0
@@ -213,8 +227,10 @@ export class RevocationsRepository {
     return row!.present;
   }
 
-  /** Revocations dated strictly after `minDate`, oldest first. A revocation that is renewed while a reader pages moves
-   *  ahead of the reader, never behind. */
+  /**
+   * Revocations dated strictly after `minDate`, oldest first. A revocation that is renewed while a reader
+   * pages moves ahead of the reader, never behind.
+   */
   list(
     minDate: Date,
     limit: number,
@@ -227,8 +243,11 @@ export class RevocationsRepository {
     return this.dataSource.query(LIST_FROM, [limit, revocationDate, domain, identifier, domains]);
   }
 
-  /** Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. When this resolves, the revocation covers
-   *  every token that was issued before. @throws {DatabaseUnavailableError} when commits take so long that this cannot be said */
+  /**
+   * Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. When this
+   * resolves, the revocation covers every token that was issued before.
+   * @throws {DatabaseUnavailableError} when commits take so long that this cannot be said
+   */
   async put(revocation: NewRevocation): Promise<void> {
     const { domain, identifier, subject, clientId, interrupts = false } = revocation;
     const { address = null, traceId = null, because = 'request', own = false, expiresAt = null } = revocation;
@@ -251,8 +270,11 @@ export class RevocationsRepository {
     if (isDated(domain)) await this.renewLate(domain, identifier, interrupts);
   }
 
-  /** A statement that issues tokens and does not see a revocation began before its commit, so its tokens are dated no later than that. If the
-   *  commit was still in the revocation's second, they are covered. Else the revocation is dated anew, until a commit is fast enough. */
+  /**
+   * A statement that issues tokens and does not see a revocation began before its commit, so its tokens are
+   * dated no later than that. If the commit was still in the revocation's second, they are covered. Else the
+   * revocation is dated anew, until a commit is fast enough.
+   */
   private async renewLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
     for (let renewals = 0; renewals < MAX_RENEWALS; renewals += 1) {
       const [rows] = await this.dataSource.query<[unknown[], number]>(RENEW_LATE, [
@@ -267,8 +289,11 @@ export class RevocationsRepository {
     );
   }
 
-  /** Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one before. At most a second.
-   *  @param names every name of whom it is about: they take turns as one */
+  /**
+   * Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one
+   * before. At most a second.
+   * @param names every name of whom it is about: they take turns as one
+   */
   async awaitTurn(names: readonly RevocationKey[]): Promise<void> {
     const parameters = [names.map(({ domain }) => domain), names.map(({ identifier }) => identifier)];
     const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, parameters);

@@ -61,8 +61,9 @@ export class RevocationsService {
     // After the quota: `users.find` resolves the user in every store.
     const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
-    // A revocation by its user or an administrator ends sign-ins under way: they may rest on what it revokes. One by anybody else does not. Nor
-    // does one of an application or of a service: too many would lose their sign-in.
+    // A revocation by its user or an administrator ends sign-ins under way: they may rest on what it revokes.
+    // One by anybody else does not. Nor does one of an application or of a service: too many would lose their
+    // sign-in.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
     if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(names);
     await this.repository.put({
@@ -77,8 +78,11 @@ export class RevocationsService {
     });
   }
 
-  /** The application that the revocation counts for; null: it counts for none. Of whom an application has only named, own revocations count
-   *  too, because there may be any number of them. Sessions can always be ended. @throws {RevocationQuotaExceeded} */
+  /**
+   * The application that the revocation counts for; null: it counts for none. Of whom an application has only
+   * named, own revocations count too, because there may be any number of them. Sessions can always be ended.
+   * @throws {RevocationQuotaExceeded}
+   */
   private async count(key: RevocationKey, caller: Caller, entitlement: Entitlement): Promise<string | null> {
     const isOwn = entitlement === 'own';
     if (entitlement === 'by-policy' || (isOwn && key.domain !== 'sid' && isNamedOnly(caller.subject)))
@@ -88,7 +92,10 @@ export class RevocationsService {
   }
 }
 
-/** When the one token that is revoked expires, with an hour for clocks that differ; null: it is not known, or there is not one token. */
+/**
+ * When the one token that is revoked expires, with an hour for clocks that differ; null: it is not known, or
+ * there is not one token.
+ */
 function expiryOf(
   { domain, identifier }: RevocationKey,
   caller: Caller,

@@ -8,7 +8,10 @@ import type { RevocationKey } from './revocation';
 
 /** Whom a revocation is about. */
 export interface RevokedUser {
-  /** The user stands for a service (`SERVICE_SUBJECTS`). Without its tokens no service can read the revocations. */
+  /**
+   * The user stands for a service (`SERVICE_SUBJECTS`). Without its tokens no service can read the
+   * revocations.
+   */
   isService: boolean;
   /** All that cover the user's tokens by when they were issued; the revocation's own key is one of them. */
   names: readonly RevocationKey[];

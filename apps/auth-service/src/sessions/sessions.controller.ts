@@ -88,11 +88,9 @@ export class SessionsController {
   })
   @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
     owner: {
-      ...{
-        summary: 'Half an owner',
-        detail: 'The request is not valid.',
-        errors: { identifier: [BAD_OWNER] },
-      },
+      summary: 'Half an owner',
+      detail: 'The request is not valid.',
+      errors: { identifier: [BAD_OWNER] },
       instance: '/auth/sessions',
     },
   })
@@ -118,7 +116,10 @@ export class SessionsController {
     return { subjects: await this.identities.subjectsOf(caller), userId: null };
   }
 
-  /** The owner by every name that the stores know: sessions from before an account was linked name it as it was then. */
+  /**
+   * The owner by every name that the stores know: sessions from before an account was linked name it as it
+   * was then.
+   */
   private async namesOf(name: SessionOwner): Promise<SessionOwnerNames> {
     if ('userId' in name) {
       const { userId } = name;
@@ -181,7 +182,10 @@ function subjectsIn(resolution: Resolution): readonly string[] {
   return resolution.outcome === 'resolved' ? resolution.identity.subjects : [];
 }
 
-/** Null: the caller. @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others */
+/**
+ * Null: the caller.
+ * @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others
+ */
 function ownerFor(caller: Caller, query: SessionListQueryDto): SessionOwner | null {
   const asked = ownerInQuery(query);
   if (asked === undefined)
@@ -198,7 +202,12 @@ function sessionBody(row: SessionRow, { sessionId }: Caller): SessionPageDto['se
   const { sid, flow, applicationKey, createdAt, lastUsedAt, expiresAt } = row;
   const [created, used, expires] = [createdAt, lastUsedAt, expiresAt].map((instant) => instant.toISOString());
   return {
-    ...{ sid, flow, applicationKey, createdAt: created!, lastUsedAt: used!, expiresAt: expires! },
+    sid,
+    flow,
+    applicationKey,
+    createdAt: created!,
+    lastUsedAt: used!,
+    expiresAt: expires!,
     current: sid === sessionId,
   };
 }

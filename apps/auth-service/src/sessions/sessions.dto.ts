@@ -56,9 +56,13 @@ export const SID = '7f3c1a52-7a61-4c5e-9b33-1f1f0a4c8d11';
 export const SESSION_PAGE: z.output<typeof SessionPageDto.schema> = {
   sessions: [
     {
-      ...{ sid: SID, flow: 'password', applicationKey: 'demo-backend' },
-      ...{ createdAt: '2026-03-02T09:15:00.123Z', lastUsedAt: '2026-03-05T08:00:00.000Z' },
-      ...{ expiresAt: '2027-03-02T09:15:00.000Z', current: true },
+      sid: SID,
+      flow: 'password',
+      applicationKey: 'demo-backend',
+      createdAt: '2026-03-02T09:15:00.123Z',
+      lastUsedAt: '2026-03-05T08:00:00.000Z',
+      expiresAt: '2027-03-02T09:15:00.000Z',
+      current: true,
     },
   ],
   nextPageKey: null,

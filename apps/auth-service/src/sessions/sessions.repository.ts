@@ -66,7 +66,8 @@ const sessionsOf = (owner: string): string => `
 
 // Hand-written SQL: what a session can still do is in its tokens and the revocations, looked up session by
 // session. It lives while one unused token of it does. The newest of them expires last, and a revocation of
-// the user that covers it covers all of them. The index has it at the end of its session, behind the used ones.
+// the user that covers it covers all of them. The index has it at the end of its session, behind the used
+// ones.
 const LIST = `
   WITH looked_at AS MATERIALIZED (
     SELECT * FROM (
@@ -107,7 +108,10 @@ function namesOf(owner: SessionOwner | SessionOwnerNames): SessionOwnerNames {
 
 const BEFORE_ALL: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
-/** The sessions that have refresh tokens, for those who look at them; the hot statements are in `RefreshSessionsRepository`. */
+/**
+ * The sessions that have refresh tokens, for those who look at them; the hot statements are in
+ * `RefreshSessionsRepository`.
+ */
 @Injectable()
 export class SessionsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}

@@ -37,7 +37,10 @@ export function grantPersonas(
   }
 }
 
-/** A person who is also an internal user acts as a customer unless they ask for more; an internal user is nothing else. */
+/**
+ * A person who is also an internal user acts as a customer unless they ask for more; an internal user is
+ * nothing else.
+ */
 function loginPersonas(identity: Identity, grantAsInternalPartner: boolean): Personas {
   const isInternalUser = identity.identityType === 'internal-legacy';
   return isInternalUser || grantAsInternalPartner
@@ -62,8 +65,11 @@ export function authoriseRequest(
   authoriseSubject(application, [userNameKey(userName)]);
 }
 
-/** Refuses whoever is not among the users to whom the application is limited. A technician without an account has no user name that a store
- *  vouches for. @throws {TokenRejected} InvalidGrant */
+/**
+ * Refuses whoever is not among the users to whom the application is limited. A technician without an account
+ * has no user name that a store vouches for.
+ * @throws {TokenRejected} InvalidGrant
+ */
 export function authoriseSubject(application: Application | null, userNameKeys: readonly string[]): void {
   const allowed = application?.allowedSubjects ?? null;
   if (allowed === null || userNameKeys.some((each) => allowed.includes(each))) return;

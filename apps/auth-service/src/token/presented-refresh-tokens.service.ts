@@ -32,7 +32,10 @@ export class PresentedRefreshTokens {
     return this.signer.readRefreshToken(refreshToken);
   }
 
-  /** The token itself names the user, so both look-ups run at once. @throws {TokenRejected} RefreshTokenIsNotValid when it is not known */
+  /**
+   * The token itself names the user, so both look-ups run at once.
+   * @throws {TokenRejected} RefreshTokenIsNotValid when it is not known
+   */
   async find({ jti, sub, sid, iat }: RefreshTokenClaims): Promise<PresentedRefreshToken> {
     const [session, resolution] = await Promise.all([
       this.sessions.get({ jti, sessionId: sid ?? null, issuedAt: new Date(iat * SECOND_MS) }),

@@ -25,7 +25,10 @@ import { purgeClockGuard } from './purge-clock-guard';
 import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
-/** Remove a batch of rows that can no longer decide anything. Every statement is safe to run on all replicas at once. */
+/**
+ * Remove a batch of rows that can no longer decide anything. Every statement is safe to run on all replicas
+ * at once.
+ */
 const PURGES: Readonly<Record<string, string>> = {
   'trust-signatures': PURGE_TRUST_SIGNATURES,
   'windows-tickets': PURGE_WINDOWS_TICKETS,
@@ -66,10 +69,12 @@ export class PurgeExpiredJob extends RecurringJob {
     for (const kind of [...Object.keys(PURGES), 'refusal-counts', 'audit']) this.failures.inc({ kind }, 0);
   }
 
-  /** Purges each kind of row independently: a failure in one does not stop the others. Starts no further statement once the service stops,
-   *  so that a long backlog does not delay the stop, or once the clocks differ: a revocation or a used signature that is removed before its
-   *  time is gone for good.
-   *  @throws {AggregateError} with the errors of the kinds that failed */
+  /**
+   * Purges each kind of row independently: a failure in one does not stop the others. Starts no further
+   * statement once the service stops, so that a long backlog does not delay the stop, or once the clocks
+   * differ: a revocation or a used signature that is removed before its time is gone for good.
+   * @throws {AggregateError} with the errors of the kinds that failed
+   */
   async run(): Promise<void> {
     const errors: unknown[] = [];
     const attempt = async (kind: string, removeBatch: () => Promise<number>): Promise<void> => {

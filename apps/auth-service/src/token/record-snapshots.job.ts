@@ -5,8 +5,10 @@ import { SECOND_MS } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { RECORD_SNAPSHOT } from './recorded-snapshots';
 
-/** Records every second which transactions have ended. A client whose refresh was committed late is known by it: it never got a response, so
- *  its retry is no reuse. */
+/**
+ * Records every second which transactions have ended. A client whose refresh was committed late is known by
+ * it: it never got a response, so its retry is no reuse.
+ */
 @Injectable()
 export class RecordSnapshotsJob extends RecurringJob {
   constructor(

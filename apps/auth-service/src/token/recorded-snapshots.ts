@@ -1,6 +1,9 @@
 import { REFRESH_GRACE_SECONDS } from './refresh-state';
 
-/** How old the newest snapshot is at least when another is recorded. Below the interval of the job, which may come a little early. */
+/**
+ * How old the newest snapshot is at least when another is recorded. Below the interval of the job, which may
+ * come a little early.
+ */
 const LEAST_AGE = `interval '900 milliseconds'`;
 
 /** Snapshots further apart than this leave a gap: within it nobody knows when a commit became visible. */
@@ -27,10 +30,13 @@ export const RECORD_SNAPSHOT = `
   WHERE NOT EXISTS (SELECT FROM auth.recorded_snapshot WHERE recorded_at BETWEEN now() - ${LEAST_AGE} AND now())
   ON CONFLICT DO NOTHING`;
 
-/** SQL: from when on other transactions could see the rotation of refresh token `t`; null while nobody can tell. A rotation is dated when its
- *  transaction begins, and its commit may be much later: it was still under way in the last snapshot that does not show it, or it became
- *  visible in a gap between two snapshots. A date from before the transaction had an id is taken as it is. So is that of a rotation by release
- *  1.0.0, and everything where no snapshot was recorded before the rotation was visible. */
+/**
+ * SQL: from when on other transactions could see the rotation of refresh token `t`; null while nobody can
+ * tell. A rotation is dated when its transaction begins, and its commit may be much later: it was still under
+ * way in the last snapshot that does not show it, or it became visible in a gap between two snapshots. A date
+ * from before the transaction had an id is taken as it is. So is that of a rotation by release 1.0.0, and
+ * everything where no snapshot was recorded before the rotation was visible.
+ */
 export const ROTATION_SEEN_AT = `
   CASE WHEN t.rotated_in IS NULL OR t.rotated_at >= now() - ${WINDOW} THEN t.rotated_at ELSE (
     SELECT CASE

@@ -52,7 +52,10 @@ export class RefreshFamily {
   @Column({ type: 'text', name: 'revoked_because', nullable: true })
   revokedBecause!: string | null;
 
-  /** Used refresh tokens issued up to then were pruned: one that has no row any more was used. Null: none was pruned. */
+  /**
+   * Used refresh tokens issued up to then were pruned: one that has no row any more was used. Null: none was
+   * pruned.
+   */
   @Column({ type: 'timestamptz', name: 'pruned_until', nullable: true })
   prunedUntil!: Date | null;
 }

@@ -38,7 +38,10 @@ export interface PresentedToken {
 export interface Evidence {
   /** The database's time, in whole milliseconds: it was made then, or all of it was read after that. */
   at: Date;
-  /** It was made then, and is good for one issue. A revocation of the application covers it, as it does tokens. */
+  /**
+   * It was made then, and is good for one issue. A revocation of the application covers it, as it does
+   * tokens.
+   */
   isCredential: boolean;
   /** The application's secrets that were live. */
   secretVersions: readonly number[];
@@ -82,8 +85,10 @@ export interface Issue {
   applicationGone: boolean;
   /** Nothing is issued: how long to wait before asking again. */
   waitMs: number | null;
-  /** Of the refresh token; null when there is none: not asked for, the sign-in is too old, or its session has more personas or enough
-   *  refresh tokens. */
+  /**
+   * Of the refresh token; null when there is none: not asked for, the sign-in is too old, or its session has
+   * more personas or enough refresh tokens.
+   */
   refreshExpiresAt: Date | null;
 }
 
@@ -127,7 +132,8 @@ export interface Rotated {
   expiresAt: Date;
 }
 
-// A request is one record: who asks, as revocations name them, what is asked for, and its audit row. Plain JSON costs less to read than jsonb.
+// A request is one record: who asks, as revocations name them, what is asked for, and its audit row. Plain
+// JSON costs less to read than jsonb.
 const REVOCABLE_FIELDS = `"personId" text, "userId" text, sub text, "clientId" text`;
 const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub', 'r."clientId"');
 
@@ -213,8 +219,8 @@ const APPLICATION_OF_FAMILY = `
 
 // Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
 // tables were small joins them from end to end. The tokens that the session got and used in the last hour are
-// counted for unused tokens only, from the newest one back, and as far as the limit $2. Those of exchanges that
-// nobody has used are not counted.
+// counted for unused tokens only, from the newest one back, and as far as the limit $2. Those of exchanges
+// that nobody has used are not counted.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -239,8 +245,9 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   LEFT JOIN LATERAL (${APPLICATION_OF_FAMILY}) AS a ON true`,
 };
 
-// Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was issued
-// at or before the pruned instant was used; when is not known any more, but longer ago than any window.
+// Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was
+// issued at or before the pruned instant was used; when is not known any more, but longer ago than any
+// window.
 const FIND_PRUNED = `
   SELECT $1::uuid AS jti, f.family_id AS "familyId", f.subject, f.application_key AS "applicationKey",
     f.persona_limit AS "personaLimit", now() AS now, $3::timestamptz AS "issuedAt", f.auth_time AS "authTime",
@@ -283,9 +290,12 @@ const ROTATE: PreparedStatement = {
   RETURNING jti AS "successorJti", issued_at AS "issuedAt", expires_at AS "expiresAt"`,
 };
 
-/** A batch of tokens a day after expiry, so that one is still known while any clock could accept it. A family goes with its last token: looked
- *  for by age, every session that lives long would be looked at every time. By one replica at a time: two could wait for tokens of one family
- *  crosswise. Arrays have the rows looked up one by one, whatever the statistics say. */
+/**
+ * A batch of tokens a day after expiry, so that one is still known while any clock could accept it. A family
+ * goes with its last token: looked for by age, every session that lives long would be looked at every time.
+ * By one replica at a time: two could wait for tokens of one family crosswise. Arrays have the rows looked up
+ * one by one, whatever the statistics say.
+ */
 export const PURGE_REFRESH_SESSIONS = `
   WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtext('auth.refresh_token'), hashtext('purge')) AS mine
@@ -304,13 +314,17 @@ export const PURGE_REFRESH_SESSIONS = `
 /** Refresh tokens and the families they form. Calls that come at the same moment share a statement. */
 @Injectable()
 export class RefreshSessionsRepository {
-  /** Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked presented token opens nothing, nor does
-   *  a request that has to wait. */
+  /**
+   * Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked
+   * presented token opens nothing, nor does a request that has to wait.
+   */
   readonly issue: (request: IssueRequest) => Promise<Issue>;
   /** The session behind a refresh token with a row, or null. */
   private readonly findStored: (jti: string) => Promise<RefreshSession | null>;
-  /** Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer the one to rotate: another
-   *  request came first, or it was revoked in between. */
+  /**
+   * Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer
+   * the one to rotate: another request came first, or it was revoked in between.
+   */
   readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
 
   constructor(
@@ -322,7 +336,10 @@ export class RefreshSessionsRepository {
     this.rotate = batchedWrites(dataSource, (rotations) => this.rotateAll(rotations));
   }
 
-  /** The session behind a genuine refresh token, or null when it is not known (any more). Of a pruned token it says that it was used. */
+  /**
+   * The session behind a genuine refresh token, or null when it is not known (any more). Of a pruned token it
+   * says that it was used.
+   */
   async find({ jti, sessionId, issuedAt }: RefreshTokenName): Promise<RefreshSession | null> {
     const stored = await this.findStored(jti);
     if (stored !== null || sessionId === null) return stored;

@@ -19,7 +19,9 @@ import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
 import { TokenRateExceeded, rateLimitRefusals } from '../rate-limits/rate-limit';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
-/** What a refresh yields: the next refresh token of the family, and the instant of issue of the access token. */
+/**
+ * What a refresh yields: the next refresh token of the family, and the instant of issue of the access token.
+ */
 export interface Renewal {
   issuedAt: Date;
   refreshToken: { jti: string; issuedAt: Date; expiresAt: Date };
@@ -75,16 +77,22 @@ export class RefreshSessionsService {
     if (decision.action === 'undecided') throw undecided();
   }
 
-  /** Refuses a token that a revocation of its user covers, by whatever identifiers the stores know the user by now: a link may have come
-   *  after the sign-in. @throws {TokenRejected} TokenRevoked */
+  /**
+   * Refuses a token that a revocation of its user covers, by whatever identifiers the stores know the user by
+   * now: a link may have come after the sign-in.
+   * @throws {TokenRejected} TokenRevoked
+   */
   async assertNotRevoked(session: RefreshSession, identity: Identity): Promise<void> {
     const revokedAt = await this.repository.newestRevocation(identity, session.applicationKey);
     if (isRevokedByUser(session.issuedAt, revokedAt)) throw rejected(TokenRejectionReason.TokenRevoked);
   }
 
-  /** Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows which this is.
-   *  @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded
-   *  @throws {TokenRateExceeded} when the session was refreshed too often */
+  /**
+   * Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows
+   * which this is.
+   * @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded
+   * @throws {TokenRateExceeded} when the session was refreshed too often
+   */
   async admit(session: RefreshSession): Promise<'rotate' | 'repeat-successor'> {
     const decision = decideRefresh(session, this.policy);
     switch (decision.action) {
@@ -129,8 +137,11 @@ export class RefreshSessionsService {
     });
   }
 
-  /** Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either way.
-   *  @throws {TokenRejected} as `admit` */
+  /**
+   * Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either
+   * way.
+   * @throws {TokenRejected} as `admit`
+   */
   async renew(session: RefreshSession, identity: Identity, audit: IssueAuditRow): Promise<Renewal> {
     let current = session;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
@@ -168,7 +179,14 @@ export class RefreshSessionsService {
     const { jti, familyId: sessionId, applicationKey } = session;
     const { maxAgeSeconds } = this.policy;
     const rotated = await this.repository.rotate({
-      ...{ jti, successorJti, sessionId, applicationKey, lifetimeSeconds, maxAgeSeconds, identity, audit },
+      jti,
+      successorJti,
+      sessionId,
+      applicationKey,
+      lifetimeSeconds,
+      maxAgeSeconds,
+      identity,
+      audit,
     });
     if (rotated === null) return null;
     this.bounds.noteRefreshed(sessionId);

@@ -7,13 +7,18 @@ export const REFRESH_GRACE_SECONDS = 30;
 
 const HOUR_SECONDS = 60 * 60;
 
-/** A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock. */
+/**
+ * A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock.
+ */
 export interface RefreshState {
   now: Date;
   issuedAt: Date;
   authTime: Date;
   rotatedAt: Date | null;
-  /** From when on others could see the rotation; later than `rotatedAt` where its commit was late. Null: not rotated, or nobody can tell yet. */
+  /**
+   * From when on others could see the rotation; later than `rotatedAt` where its commit was late. Null: not
+   * rotated, or nobody can tell yet.
+   */
   rotationSeenAt: Date | null;
   successorRotatedAt: Date | null;
   familyRevokedAt: Date | null;
@@ -30,8 +35,11 @@ export interface RefreshPolicy {
   idleSeconds: number | null;
 }
 
-/** What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as revoked. `undecided`: nobody knows yet
- *  when the rotation became visible, so the client has to ask again. `wait`: the session was refreshed too often in the last hour. */
+/**
+ * What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as
+ * revoked. `undecided`: nobody knows yet when the rotation became visible, so the client has to ask again.
+ * `wait`: the session was refreshed too often in the last hour.
+ */
 export type RefreshDecision =
   | { action: 'rotate' }
   | { action: 'repeat-successor' }
@@ -73,7 +81,10 @@ function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
   return { action: 'repeat-successor' };
 }
 
-/** True when a revocation of the user covers a token issued at `issuedAt`: at or before the revocation's second. */
+/**
+ * True when a revocation of the user covers a token issued at `issuedAt`: at or before the revocation's
+ * second.
+ */
 export function isRevokedByUser(issuedAt: Date, userRevokedAt: Date | null): boolean {
   return userRevokedAt !== null && epochSecond(issuedAt) <= epochSecond(userRevokedAt);
 }

@@ -5,7 +5,10 @@ import { PURGE_BATCH } from '../purge-batch';
 import { SESSION_KEPT } from '../revocations/revocations.repository';
 import { ROTATION_SEEN_AT, WINDOW } from './recorded-snapshots';
 
-/** How long ago a used refresh token was issued at least when it is pruned. The tokens of the last hour are counted. */
+/**
+ * How long ago a used refresh token was issued at least when it is pruned. The tokens of the last hour are
+ * counted.
+ */
 export const PRUNED_AGE = `interval '1 hour'`;
 
 /** Refresh tokens of a session that are never pruned, the newest. */

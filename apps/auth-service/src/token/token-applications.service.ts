@@ -30,7 +30,10 @@ export interface ReadApplication {
   readAt: Date | null;
 }
 
-/** The applications that ask for tokens: which one a request names, whether it really comes from there, and whether it may use the flow. */
+/**
+ * The applications that ask for tokens: which one a request names, whether it really comes from there, and
+ * whether it may use the flow.
+ */
 @Injectable()
 export class TokenApplicationsService {
   constructor(
@@ -85,10 +88,12 @@ export class TokenApplicationsService {
     return permitted(application, flow);
   }
 
-  /** The application of a request that may bring its secret. Null: it brings none, and `findUnproven` decides.
-   *  @throws {TokenRejected} AuthenticationFailed when the secret is not this application's, or none is named;
-   *  InvalidGrant when it may not use this flow
-   *  @throws {TokenRateExceeded} */
+  /**
+   * The application of a request that may bring its secret. Null: it brings none, and `findUnproven` decides.
+   * @throws {TokenRejected} AuthenticationFailed when the secret is not this application's, or none is named;
+   * InvalidGrant when it may not use this flow
+   * @throws {TokenRateExceeded}
+   */
   async authenticateIfSecretSent(
     flow: TokenFlow,
     { applicationKey, sharedSecret }: NamedApplication,
@@ -98,9 +103,12 @@ export class TokenApplicationsService {
     return this.authenticateSecret(applicationKey, sharedSecret, flow);
   }
 
-  /** Refuses a request for an application already found that brings a wrong secret, or none although it has to.
-   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
-   *  @throws {TokenRateExceeded} */
+  /**
+   * Refuses a request for an application already found that brings a wrong secret, or none although it has
+   * to.
+   * @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   * @throws {TokenRateExceeded}
+   */
   async assertProofIfNeeded(
     application: Application,
     sharedSecret: string | null | undefined,
@@ -128,9 +136,12 @@ export class TokenApplicationsService {
     return permitted(await this.prove(applicationKey, sharedSecret), flow);
   }
 
-  /** The application that knows `sharedSecret`, whatever it may do with it. The request counts for its rate limit.
-   *  @throws {TokenRejected} AuthenticationFailed
-   *  @throws {TokenRateExceeded} */
+  /**
+   * The application that knows `sharedSecret`, whatever it may do with it. The request counts for its rate
+   * limit.
+   * @throws {TokenRejected} AuthenticationFailed
+   * @throws {TokenRateExceeded}
+   */
   async prove(applicationKey: string, sharedSecret: string): Promise<EnabledApplication> {
     const application = await this.applications.findEnabled(applicationKey);
     const proven = this.proofs.proves(application, { given: Buffer.from(sharedSecret) });
@@ -140,10 +151,13 @@ export class TokenApplicationsService {
     return application;
   }
 
-  /** The application that signed `request`. The order of the checks is fixed: an unproven caller learns nothing of age or replay, and only
-   *  a proven, fresh request uses up its signature and counts for the application's rate limit.
-   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
-   *  @throws {TokenRateExceeded} */
+  /**
+   * The application that signed `request`. The order of the checks is fixed: an unproven caller learns
+   * nothing of age or replay, and only a proven, fresh request uses up its signature and counts for the
+   * application's rate limit.
+   * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
+   * @throws {TokenRateExceeded}
+   */
   async authenticateSigned(request: TrustRequest): Promise<EnabledApplication> {
     const application = await this.applications.findEnabled(request.applicationKey);
     const code = codeOf(request.authenticationCode);
@@ -169,8 +183,10 @@ export class TokenApplicationsService {
     await this.signatures.giveBack({ applicationKey, code: codeOf(authenticationCode) });
   }
 
-  /** Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it is, and a replayed one costs
-   *  the application nothing. */
+  /**
+   * Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it
+   * is, and a replayed one costs the application nothing.
+   */
   private async useUp(signature: TrustSignature): Promise<SignatureUse> {
     const use = await this.limits?.admitApplicationBy(signature.applicationKey, (bucket, limit) =>
       this.signatures.takeAndRecord(bucket, limit, signature),

@@ -9,10 +9,16 @@ import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
 
 /** 24 hours. Source: authentication spec, Limits. */
 export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
-/** A token that grows past this many characters loses claims, so that it fits the headers of every server and proxy. */
+/**
+ * A token that grows past this many characters loses claims, so that it fits the headers of every server and
+ * proxy.
+ */
 const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
-/** Everything an access token says, decided. `personas` and `authority` are those granted, which may be less than the identity holds. */
+/**
+ * Everything an access token says, decided. `personas` and `authority` are those granted, which may be less
+ * than the identity holds.
+ */
 export interface AccessGrant {
   identity: Pick<Identity, 'identityType' | 'subject' | 'personId' | 'userId' | 'name'>;
   personas: Personas;
@@ -89,10 +95,13 @@ export function signAccessToken({ access: key, issuer, audience }: TokenKeys, gr
   return signCompact(key, fitClaims(claims, fixedCharacters, grant.narrowed));
 }
 
-/** The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then `facilities`, with
- *  which `facilityPersonas` goes. `overflow` names what is missing, so that receivers refuse or ask.
- *  @param fixedCharacters length of the encoded header and signature
- *  @param narrowed claims that `overflow` does not name: whoever asked would get all that the identity holds */
+/**
+ * The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then
+ * `facilities`, with which `facilityPersonas` goes. `overflow` names what is missing, so that receivers
+ * refuse or ask.
+ * @param fixedCharacters length of the encoded header and signature
+ * @param narrowed claims that `overflow` does not name: whoever asked would get all that the identity holds
+ */
 export function fitClaims(
   claims: WrittenClaims,
   fixedCharacters: number,
@@ -170,7 +179,9 @@ export function refreshTokenClaimsOf(token: RefreshTokenToSign, issuer: string):
   };
 }
 
-/** The refresh token for these claims. Deterministic, so that a retry can be given the very same token again. */
+/**
+ * The refresh token for these claims. Deterministic, so that a retry can be given the very same token again.
+ */
 export function signRefreshToken(key: SigningKey, claims: RefreshTokenClaims): string {
   const { iss, aud, sub, jti, sid, iat, exp, client_id } = claims;
   return signCompact(key, JSON.stringify({ iss, aud, sub, jti, sid, iat, exp, client_id }));

@@ -64,7 +64,10 @@ interface Grantable {
   authTime?: Date | null;
 }
 
-/** A verified token that is exchanged for new ones, with the application that gets them and the user as the stores know them now. */
+/**
+ * A verified token that is exchanged for new ones, with the application that gets them and the user as the
+ * stores know them now.
+ */
 export type Renewal = { application: Application | null; resolution: Resolution } & (
   | { accessTokenOf: Caller }
   /** `hmacSigning` true: the access token is signed with HS256; false: with the active asymmetric key. */
@@ -109,8 +112,10 @@ interface PresentedFor {
   limit?: Omit<Caller, 'authTime'>;
 }
 
-/** The one place where tokens come from: it judges the identity and the personas, checks revocation, decides on the refresh token,
- *  and signs. */
+/**
+ * The one place where tokens come from: it judges the identity and the personas, checks revocation, decides
+ * on the refresh token, and signs.
+ */
 @Injectable()
 export class TokenIssuer {
   constructor(
@@ -151,7 +156,10 @@ export class TokenIssuer {
     return this.begin({ ...grant, narrowed, application: withoutRefresh(application) }, presented);
   }
 
-  /** Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing. @throws {TokenRejected} */
+  /**
+   * Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing.
+   * @throws {TokenRejected}
+   */
   async assertRefreshable(token: RefreshableToken): Promise<void> {
     const { identity } = this.grantRefresh({ ...token, hmacSigning: true });
     await this.sessions.assertNotRevoked(token.session, identity);
@@ -226,11 +234,13 @@ export class TokenIssuer {
     return this.respond(grant, issuedAt, { jti, subject, clientId, sessionId, issuedAt, expiresAt });
   }
 
-  /** Waits while a revocation covers the present second. If the user, an administrator or an operator has set
-   *  one since the evidence was read, the sign-in ends with 503: the revocation may be about what it rests on.
-   *  A revocation by anybody else delays the sign-in by this second at most and never ends it. The same holds
-   *  for a revocation of an application that keeps its secrets, whoever sets it, and for one of a service,
-   *  unless an operator sets it. */
+  /**
+   * Waits while a revocation covers the present second. If the user, an administrator or an operator has set
+   * one since the evidence was read, the sign-in ends with 503: the revocation may be about what it rests on.
+   * A revocation by anybody else delays the sign-in by this second at most and never ends it. The same holds
+   * for a revocation of an application that keeps its secrets, whoever sets it, and for one of a service,
+   * unless an operator sets it.
+   */
   private async awaitIssue(request: IssueRequest): Promise<Issue> {
     for (let attempts = 0; attempts < MAX_ISSUE_ATTEMPTS; attempts += 1) {
       const issue = await this.repository.issue(request);

@@ -23,8 +23,10 @@ const TOO_MANY_REQUESTS = 429;
 /** Statuses that may be others in a moment. */
 const OUTAGES: ReadonlySet<number> = new Set([TOO_MANY_REQUESTS, 503]);
 
-/** Answers errors: on token endpoints every refusal is a TokenResponse, unreadable bodies included; outages there, and everything
- *  elsewhere, are problems. */
+/**
+ * Answers errors: on token endpoints every refusal is a TokenResponse, unreadable bodies included; outages
+ * there, and everything elsewhere, are problems.
+ */
 @Catch()
 export class TokenRejectionFilter extends ProblemDetailsFilter {
   @Inject(TokenMetrics)
@@ -112,7 +114,10 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     else void redirect(reply, 303, returnLocation(address, { error: rejectionError(reason) })).send();
   }
 
-  /** Not the credentials but the frequency was wrong: InvalidRequest, which no client takes for "ask for the password again". */
+  /**
+   * Not the credentials but the frequency was wrong: InvalidRequest, which no client takes for "ask for the
+   * password again".
+   */
   private refuse(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -121,7 +126,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   ): void {
     const reason = TokenRejectionReason.InvalidRequest;
     this.metrics.count(flow, reason);
-    // A flood must not become a flood of rows: the first refusal of a bucket stands for those that follow at once.
+    // A flood must not become a flood of rows: the first refusal of a bucket stands for those that follow at
+    // once.
     if (!isRepeated) {
       this.record(request, { flow, status: TOO_MANY_REQUESTS, reason, detail: `rate limit by ${by}` });
     }
@@ -154,7 +160,10 @@ function sendRejection(
     .send(JSON.stringify(rejectedTokenResponse(reason, message)));
 }
 
-/** What was wrong with the request, by field. Messages of the validators say what is expected, never what was sent. */
+/**
+ * What was wrong with the request, by field. Messages of the validators say what is expected, never what was
+ * sent.
+ */
 function publicDetail({ detail = 'The request is not valid.', errors = {} }: Problem): string {
   const fields = Object.entries(errors).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
   return fields.length === 0 ? detail : `${detail} ${fields.join('; ')}`;

@@ -32,9 +32,12 @@ export class TokenSigner {
     this.refreshKeys = [current!, ...others];
   }
 
-  /** What the tokens of a response are signed with. Asked for before anything is written: without a key nothing may be used up.
-   *  @param hmacSigning false: the active asymmetric key signs the access token; undefined: as configured
-   *  @throws {ProblemException} 503 while there is no asymmetric key */
+  /**
+   * What the tokens of a response are signed with. Asked for before anything is written: without a key
+   * nothing may be used up.
+   * @param hmacSigning false: the active asymmetric key signs the access token; undefined: as configured
+   * @throws {ProblemException} 503 while there is no asymmetric key
+   */
   keys(hmacSigning?: boolean): TokenKeys {
     const { ACCESS_TOKEN_DEFAULT_SIGNING, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience } = this.config;
     const isHmac = hmacSigning ?? ACCESS_TOKEN_DEFAULT_SIGNING === 'hmac';
@@ -42,8 +45,10 @@ export class TokenSigner {
     return { access, refresh: this.refreshKeys[0], issuer, audience };
   }
 
-  /** @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours; RefreshThresholdExceeded for one
-   *  that expired with its session */
+  /**
+   * @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours;
+   * RefreshThresholdExceeded for one that expired with its session
+   */
   readRefreshToken(token: string): RefreshTokenClaims {
     const claims = readRefreshToken(token, this.refreshKeys, this.config.TOKEN_ISSUER);
     if (claims !== null && !isRefreshTokenExpired(claims, this.clock.now())) return claims;

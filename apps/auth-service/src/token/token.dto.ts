@@ -4,7 +4,10 @@ import { z } from 'zod';
 import { REASONS, TokenRejectionReason } from '../rejections/token-rejection';
 import type { Rejection } from '../rejections/token-rejection';
 
-/** Text without control characters and lone surrogates: they would make signatures ambiguous and PostgreSQL refuse. */
+/**
+ * Text without control characters and lone surrogates: they would make signatures ambiguous and PostgreSQL
+ * refuse.
+ */
 export const plainText = (maxLength: number): z.ZodString =>
   z
     .string()

@@ -53,7 +53,9 @@ const FLOWS = [
 
 @Module({})
 export class TokenModule {
-  /** @param imports the modules that know identities and verify access tokens; both depend on configuration */
+  /**
+   * @param imports the modules that know identities and verify access tokens; both depend on configuration
+   */
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
       module: TokenModule,

@@ -8,11 +8,16 @@ import type { RateLimit } from '../rate-limits/rate-limit';
 import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.repository';
 import { TrustReplay } from './trust-replay.entity';
 
-/** How long a signature counts as used. One is refused by its timestamp once that is older than 300 s; a minute more covers clocks that differ. */
+/**
+ * How long a signature counts as used. One is refused by its timestamp once that is older than 300 s; a
+ * minute more covers clocks that differ.
+ */
 const KEPT = `interval '360 seconds'`;
 
-/** SQL: whether the row of a signature dated `signedAt` would surely be there. A replica whose clock is behind takes older ones for fresh. The
- *  ten seconds are for a statement that takes as long as it may. */
+/**
+ * SQL: whether the row of a signature dated `signedAt` would surely be there. A replica whose clock is behind
+ * takes older ones for fresh. The ten seconds are for a statement that takes as long as it may.
+ */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 
 // Hand-written SQL: hot, batched, and one atomic statement decides for all replicas. In the order of the
@@ -61,7 +66,9 @@ export interface TrustSignature {
   signedAt: Date;
 }
 
-/** What using up a signature comes to. `stale`: by the database's clock it is older than used ones are kept. */
+/**
+ * What using up a signature comes to. `stale`: by the database's clock it is older than used ones are kept.
+ */
 export type SignatureUse = 'first' | 'replayed' | 'stale';
 
 /** The signatures that trust requests have used up, on whichever replica. */

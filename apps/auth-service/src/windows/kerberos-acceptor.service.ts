@@ -15,7 +15,10 @@ interface KerberosServer {
   readonly contextComplete: boolean;
 }
 
-/** Tickets cannot be judged at the moment: keytab, replay cache or time are missing. Answered as 503, never as a rejection. */
+/**
+ * Tickets cannot be judged at the moment: keytab, replay cache or time are missing. Answered as 503, never as
+ * a rejection.
+ */
 export class KerberosUnavailableError extends Error {
   override readonly name = 'KerberosUnavailableError';
 }
@@ -34,7 +37,10 @@ export interface AcceptedTicket {
 
 /** A ticket is judged locally, in milliseconds; only a name server that hangs makes it long. */
 const TIME_LIMIT_MS = 5_000;
-/** A local file that cannot be read or written, e.g. the replay cache. Everything else that fails is the ticket's fault. */
+/**
+ * A local file that cannot be read or written, e.g. the replay cache. Everything else that fails is the
+ * ticket's fault.
+ */
 const LOCAL_FAULT = /\(filename: /;
 
 /** Accepts Kerberos tickets with the keytab in KRB5_KTNAME, through the native package `kerberos`. */
@@ -50,8 +56,11 @@ export class KerberosAcceptor {
     this.work = new BoundedWork(concurrency, concurrency * 25);
   }
 
-  /** Loads the package and tries the keytab, so that a replica that could never accept a ticket does not start.
-   *  @param service `HTTP@host`: the form of GSSAPI, not the `HTTP/host@REALM` of Kerberos */
+  /**
+   * Loads the package and tries the keytab, so that a replica that could never accept a ticket does not
+   * start.
+   * @param service `HTTP@host`: the form of GSSAPI, not the `HTTP/host@REALM` of Kerberos
+   */
   static async open(service: string, concurrency: number): Promise<KerberosAcceptor> {
     const acceptor = new KerberosAcceptor(loadPackage(), service, concurrency);
     await acceptor.openKeytab();

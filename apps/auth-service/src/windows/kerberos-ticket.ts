@@ -3,7 +3,10 @@ export class InvalidTicketError extends Error {
   override readonly name = 'InvalidTicketError';
 }
 
-/** Longest ticket accepted, in base64 characters: the room that the service's header limit leaves beside other headers. */
+/**
+ * Longest ticket accepted, in base64 characters: the room that the service's header limit leaves beside other
+ * headers.
+ */
 export const MAX_TICKET_CHARACTERS = 24 * 1024;
 
 const SPNEGO = '06062b0601050502';
@@ -24,8 +27,11 @@ interface Element {
   content: Buffer;
 }
 
-/** The ticket of an `Authorization: Negotiate <base64>` header. Null when the header is absent or of another scheme: then there is
- *  no ticket at all. @throws {InvalidTicketError} when it is too long or not standard base64 */
+/**
+ * The ticket of an `Authorization: Negotiate <base64>` header. Null when the header is absent or of another
+ * scheme: then there is no ticket at all.
+ * @throws {InvalidTicketError} when it is too long or not standard base64
+ */
 export function negotiateTicket(authorization: string | undefined): Buffer | null {
   const [, base64] = /^negotiate +(.*)$/i.exec(authorization ?? '') ?? [];
   if (base64 === undefined) return null;
@@ -38,9 +44,10 @@ export function negotiateTicket(authorization: string | undefined): Buffer | nul
 }
 
 /**
- * The encrypted authenticator inside a ticket: SPNEGO (RFC 4178) or bare, then the AP-REQ (RFC 4120). It is what makes one use of a
- * ticket different from another. The bytes around it are not protected: the same authenticator can be wrapped in many ways, so
- * replays are recognised by this part and never by the token as sent.
+ * The encrypted authenticator inside a ticket: SPNEGO (RFC 4178) or bare, then the AP-REQ (RFC 4120). It is
+ * what makes one use of a ticket different from another. The bytes around it are not protected: the same
+ * authenticator can be wrapped in many ways, so replays are recognised by this part and never by the token as
+ * sent.
  * @throws {InvalidTicketError} for anything but exactly one AP-REQ without surplus bytes
  */
 export function authenticatorOf(token: Buffer): Buffer {
@@ -83,7 +90,10 @@ function only(bytes: Buffer, tag: number): Buffer {
   return element.content;
 }
 
-/** The elements that `bytes` consist of, by tag. Ascending tags: no reader can take another one of two for the field meant. */
+/**
+ * The elements that `bytes` consist of, by tag. Ascending tags: no reader can take another one of two for the
+ * field meant.
+ */
 function fields(bytes: Buffer): Map<number, Buffer> {
   const found = new Map<number, Buffer>();
   let lastTag = -1;

@@ -12,7 +12,10 @@ import type { WindowsTicketsRepository } from './windows-tickets.repository';
 export interface WindowsSignedIn {
   /** See `windowsAccountKey`. */
   accountKey: string;
-  /** What goes into `WWW-Authenticate` of the successful response, so that the client can check the server in turn. */
+  /**
+   * What goes into `WWW-Authenticate` of the successful response, so that the client can check the server in
+   * turn.
+   */
   confirmation: string | null;
 }
 
@@ -21,7 +24,9 @@ export abstract class WindowsSignIn {
   /** `WWW-Authenticate` of a refusal; null: the client cannot do anything about it. */
   abstract readonly challenge: string | null;
 
-  /** @throws {TokenRejected} AuthenticationFailed; InvalidGrant when Windows authentication is switched off */
+  /**
+   * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when Windows authentication is switched off
+   */
   abstract authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn>;
 }
 
@@ -77,8 +82,8 @@ function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejec
 const PRINCIPAL = /^([^@/\\\s\p{Cc}\p{Cs}]{1,256})@([^@]{1,255})$/u;
 
 /**
- * The key by which the internal store maps a Windows account to a user: `<folded user name>@<realm>`. Names fold like user names,
- * because Windows tickets carry them as they were typed; realms are compared exactly.
+ * The key by which the internal store maps a Windows account to a user: `<folded user name>@<realm>`. Names
+ * fold like user names, because Windows tickets carry them as they were typed; realms are compared exactly.
  * @param principal `user@REALM`
  * @returns null for what is no user of `realm`
  */
@@ -144,7 +149,10 @@ function readTicket(authorization: string | undefined): { ticket: Buffer; authen
   }
 }
 
-/** Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration saw to that. */
+/**
+ * Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration
+ * saw to that.
+ */
 export async function chooseSignIn(
   config: AuthConfig,
   tickets: WindowsTicketsRepository,

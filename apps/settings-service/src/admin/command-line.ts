@@ -51,8 +51,12 @@ const DESCRIPTIONS = {
 differs now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. Interrupted, run it again: it goes on.',
 } as const;
 
-/** The whole command line. @param run carries out what was understood
- *  @param output where help and complaints go; a wrong command line ends in a CommanderError after its complaint */
+/**
+ * The whole command line.
+ * @param run carries out what was understood
+ * @param output where help and complaints go; a wrong command line ends in a CommanderError after its
+ * complaint
+ */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,
   output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },

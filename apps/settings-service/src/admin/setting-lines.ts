@@ -21,7 +21,10 @@ export class SettingLineError extends Error {
 // The `u` flag matches surrogates only where they stand alone.
 const LONE_SURROGATE = /\p{Cs}/u;
 
-/** The lines of a file, without their ends. Not by node:readline, which ends a line at U+2028 too. @throws {SettingLineError} unless it is UTF-8 */
+/**
+ * The lines of a file, without their ends. Not by node:readline, which ends a line at U+2028 too.
+ * @throws {SettingLineError} unless it is UTF-8
+ */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let [rest, number] = ['', 1];
@@ -43,7 +46,10 @@ function decode(decoder: TextDecoder, chunk: Uint8Array, number: number): string
   }
 }
 
-/** The line of a setting. The value's text is a string in it, because it may hold line ends and must come back byte for byte. */
+/**
+ * The line of a setting. The value's text is a string in it, because it may hold line ends and must come back
+ * byte for byte.
+ */
 export function lineOf({ subsystemName, settingName, valueText }: StoredSetting): string {
   return `${JSON.stringify({ subsystemName, settingName, valueText })}\n`;
 }

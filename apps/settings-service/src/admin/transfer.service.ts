@@ -78,7 +78,10 @@ export class TransferService {
     return this.dataSource.destroy();
   }
 
-  /** The lines of all settings, or of these subsystems', in the order of names; without those that cannot be read. */
+  /**
+   * The lines of all settings, or of these subsystems', in the order of names; without those that cannot be
+   * read.
+   */
   async *exportLines(subsystems: readonly string[], observer: TransferObserver): AsyncGenerator<string> {
     let done = 0;
     for await (const setting of this.list(subsystems, observer)) {
@@ -88,8 +91,9 @@ export class TransferService {
   }
 
   /**
-   * Compares the file's settings with those here and, unless `trail` is null, writes what is missing or different, a hundred in one
-   * transaction. What is the same is left alone, so that an import that was interrupted goes on when it is run again.
+   * Compares the file's settings with those here and, unless `trail` is null, writes what is missing or
+   * different, a hundred in one transaction. What is the same is left alone, so that an import that was
+   * interrupted goes on when it is run again.
    * @param note hears of every setting of the file
    * @throws {SettingLineError} at the first bad line; the hundreds before it are written
    */
@@ -115,7 +119,10 @@ export class TransferService {
     return summary;
   }
 
-  /** Compares the file's settings with those here, and names those of the subsystems (of the file's, unless given) that the file lacks. */
+  /**
+   * Compares the file's settings with those here, and names those of the subsystems (of the file's, unless
+   * given) that the file lacks.
+   */
   async compare(
     lines: AsyncIterable<string>,
     subsystems: readonly string[],
@@ -300,7 +307,10 @@ function keyOf(subsystemName: string): string {
   return parseSettingName(subsystemName)?.key ?? subsystemName;
 }
 
-/** The settings of the lines, a hundred at a time. @throws {SettingLineError} also for a setting that an earlier line has */
+/**
+ * The settings of the lines, a hundred at a time.
+ * @throws {SettingLineError} also for a setting that an earlier line has
+ */
 async function* batches(lines: AsyncIterable<string>): AsyncGenerator<MovedSetting[]> {
   const seen = new Map<string, number>();
   let batch: MovedSetting[] = [];

@@ -47,9 +47,14 @@ const EMPTY_PAGES = 50;
 /** Pause between two looks while somebody waits: at most ten statements a second, and a watcher learns of a
  *  change that much later. */
 const LOOK_INTERVAL_MS = 100;
-/** A database that does not answer for this long is an outage to watchers, so that no response says that nothing has changed. */
+/**
+ * A database that does not answer for this long is an outage to watchers, so that no response says that
+ * nothing has changed.
+ */
 const LOOK_LIMIT_MS = 5 * SECOND_MS;
-/** After this long without a reader the log starts afresh rather than catching up, if it can do so at once. */
+/**
+ * After this long without a reader the log starts afresh rather than catching up, if it can do so at once.
+ */
 const IDLE_MS = MINUTE_MS;
 /** After so many looks at writers that began before the log, one each interval, the log from before goes
  *  on. */
@@ -61,8 +66,8 @@ const LOOKS_BEFORE_REFUSING = 30;
 const ASK_WRITERS_AFTER_MS = SECOND_MS;
 
 /**
- * The changes of settings, for any number of watchers: while there are any, one statement every 100 ms serves them all from memory. Only
- * readers that are further behind than the log have statements of their own.
+ * The changes of settings, for any number of watchers: while there are any, one statement every 100 ms serves
+ * them all from memory. Only readers that are further behind than the log have statements of their own.
  */
 @Injectable()
 export class ChangeFeedService {
@@ -135,8 +140,10 @@ export class ChangeFeedService {
       respond({ changes: [], next: position, hasMore: false });
   }
 
-  /** The log: not older than the request of a reader who begins now, at most one interval old for others, and not behind what the reader
-   *  has seen at another replica. */
+  /**
+   * The log: not older than the request of a reader who begins now, at most one interval old for others, and
+   * not behind what the reader has seen at another replica.
+   */
   private async currentLog(after: Position | null): Promise<ChangeLog> {
     if (after === null) await this.lookAfresh();
     else if (this.clock.monotonicMs() - this.lookedAtMs > LOOK_INTERVAL_MS) await this.look();
@@ -170,7 +177,9 @@ export class ChangeFeedService {
     );
   }
 
-  /** Looks, but does not join a look under way: it may have begun before something that the reader knows of. */
+  /**
+   * Looks, but does not join a look under way: it may have begun before something that the reader knows of.
+   */
   private async lookAfresh(): Promise<void> {
     if (this.looking !== null) await this.look().catch(() => undefined);
     await this.look();
@@ -285,8 +294,9 @@ export class ChangeFeedService {
   }
 
   /**
-   * A log that begins where everything is settled: every transaction that could have drawn an identifier before its end has ended.
-   * While one of them is under way, the log from before goes on; without it this waits.
+   * A log that begins where everything is settled: every transaction that could have drawn an identifier
+   * before its end has ended. While one of them is under way, the log from before goes on; without it this
+   * waits.
    * @throws {SettingError} `changes-not-settled` when that takes too long
    */
   private async openLog(previous: ChangeLog | null): Promise<ChangeLog> {
@@ -310,7 +320,10 @@ export class ChangeFeedService {
   }
 }
 
-/** Responds to every watcher that the log has something for. Most are at the same position: their pages are made once. */
+/**
+ * Responds to every watcher that the log has something for. Most are at the same position: their pages are
+ * made once.
+ */
 function tellAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
   const pages = new Map<Position, Map<string | null, ChangePage | null>>();
   for (const watcher of watchers) {
@@ -323,7 +336,10 @@ function tellAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
   }
 }
 
-/** Responds to the watcher if the page shows something. @param page null when the log does not reach back to the watcher's position */
+/**
+ * Responds to the watcher if the page shows something.
+ * @param page null when the log does not reach back to the watcher's position
+ */
 function tell(watcher: Watcher, page: ChangePage | null): void {
   if (page === null) watcher.respond({ changes: [], next: watcher.position, hasMore: true });
   else if (page.changes.length > 0) watcher.respond(page);

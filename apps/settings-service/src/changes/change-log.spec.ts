@@ -19,7 +19,10 @@ interface Transaction {
   readonly drawn: Change[];
 }
 
-/** PostgreSQL as far as the feed sees it: identifiers drawn in order, under the locks of settings, and committed in any order. */
+/**
+ * PostgreSQL as far as the feed sees it: identifiers drawn in order, under the locks of settings, and
+ * committed in any order.
+ */
 class HistoryModel {
   readonly committed: Change[] = [];
   private readonly open: Transaction[] = [];
@@ -79,7 +82,8 @@ describe('ChangeLog', () => {
     };
     log.add({ found: [change(2)], xmin: 5, nextXid: 7, writersFrom: null });
     expect(look(6)).toEqual([1]);
-    // The horizon of the cluster stands still, but nobody older than 7 writes to the history: known from the next snapshot on.
+    // The horizon of the cluster stands still, but nobody older than 7 writes to the history: known from the
+    // next snapshot on.
     expect(look(6, 7)).toEqual([1]);
     expect(look(6)).toEqual([]);
   });

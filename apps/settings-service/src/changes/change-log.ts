@@ -10,7 +10,9 @@ export interface Change extends Pick<
   readonly id: number;
 }
 
-/** What somebody has seen: every change up to `upTo`, except those in `open`, which were not committed then. */
+/**
+ * What somebody has seen: every change up to `upTo`, except those in `open`, which were not committed then.
+ */
 export interface Position {
   readonly upTo: number;
   /** Ascending, none above `upTo`. */
@@ -53,7 +55,10 @@ export interface ChangePage {
   readonly hasMore: boolean;
 }
 
-/** What one statement saw of the history. Transaction ids are those of `pg_current_xact_id()`, which never come twice. */
+/**
+ * What one statement saw of the history. Transaction ids are those of `pg_current_xact_id()`, which never
+ * come twice.
+ */
 export interface Look {
   /** The changes after the log's end and those that fill its gaps, by rising identifier. */
   readonly found: readonly Change[];
@@ -68,10 +73,15 @@ export interface Look {
 
 /** Changes kept in memory: after more than twice as many, the oldest are forgotten. About 300 bytes each. */
 export const KEPT_CHANGES = 10_000;
-/** Identifiers that may be open at once. A cursor names them all and must fit into an address: 500 take at most 7,400 characters.
- *  Beyond them the log waits until some are settled. */
+/**
+ * Identifiers that may be open at once. A cursor names them all and must fit into an address: 500 take at
+ * most 7,400 characters. Beyond them the log waits until some are settled.
+ */
 export const MAX_OPEN = 500;
-/** Changes kept behind an open identifier, about 60 MB. Beyond them the log waits until the identifier is settled. */
+/**
+ * Changes kept behind an open identifier, about 60 MB. Beyond them the log waits until the identifier is
+ * settled.
+ */
 const MAX_KEPT = 200_000;
 
 /**
@@ -221,7 +231,8 @@ export class ChangeLog {
 /**
  * The page of at most `limit` changes for a reader at `position`.
  * @param unseen what it has not seen, by rising identifier; more than `limit` tells that more follows
- * @param end the end of the log from before `unseen` was read; what is neither in `unseen` nor open there does not exist
+ * @param end the end of the log from before `unseen` was read; what is neither in `unseen` nor open there
+ * does not exist
  */
 export function pageAfter(
   position: Position,

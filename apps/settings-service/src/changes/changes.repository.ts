@@ -15,10 +15,11 @@ interface HorizonRow {
 const COLUMNS = `history_id AS id, subsystem_key AS "subsystemKey", subsystem_name AS "subsystemName",
     setting_name AS "settingName", operation, revision, occurred_at AS "occurredAt"`;
 
-// Hand-written SQL: changes and horizon must come from one snapshot. A snapshot's xmax lies behind the transactions that have ended, so
-// one with that id or a higher one may be under way: age() counts up to the id that nobody has yet. Whoever writes to the history holds a
-// lock on it until its transaction has ended, and this lock tells it from other transactions of the cluster.
-// A 32-bit transaction id is placed by its signed distance from the next one: a writer may have begun since the snapshot.
+// Hand-written SQL: changes and horizon must come from one snapshot. A snapshot's xmax lies behind the
+// transactions that have ended, so one with that id or a higher one may be under way: age() counts up to the
+// id that nobody has yet. Whoever writes to the history holds a lock on it until its transaction has ended,
+// and this lock tells it from other transactions of the cluster. A 32-bit transaction id is placed by its
+// signed distance from the next one: a writer may have begun since the snapshot.
 const LOOK: PreparedStatement = {
   name: 'look-for-changes',
   text: `
@@ -82,7 +83,10 @@ export class ChangesRepository {
     };
   }
 
-  /** Changes that a reader at `position` has not seen, up to `upTo` and those that were open, by rising identifier. */
+  /**
+   * Changes that a reader at `position` has not seen, up to `upTo` and those that were open, by rising
+   * identifier.
+   */
   async findAfter(position: Position, upTo: number, limit: number): Promise<Change[]> {
     const values = [position.upTo, position.open, upTo, limit];
     return (await this.dataSource.query<ChangeRow[]>(FIND_AFTER, values)).map(changeOf);

@@ -2,9 +2,10 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
  * Keys collate "C", so that no database collation decides what is one name or in which order a list comes.
- * Values are text: jsonb refuses \u0000 and lone surrogates, reorders members and rounds numbers; the CHECK keeps them JSON all the same.
- * A revision is unique over all settings, so that an ETag is never reused, not even by a setting that was deleted and made again.
- * History identifiers are drawn after the setting's row is locked: per setting, their order is the order of the commits.
+ * Values are text: jsonb refuses \u0000 and lone surrogates, reorders members and rounds numbers; the CHECK
+ * keeps them JSON all the same. A revision is unique over all settings, so that an ETag is never reused, not
+ * even by a setting that was deleted and made again. History identifiers are drawn after the setting's row is
+ * locked: per setting, their order is the order of the commits.
  */
 const UP: readonly string[] = [
   `CREATE SEQUENCE settings.setting_revision`,

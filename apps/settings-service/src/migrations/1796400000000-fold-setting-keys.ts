@@ -11,9 +11,10 @@ interface Keys {
 }
 
 /**
- * Keys were names in lower case; now they are names after full case folding, so that `straße` and `STRASSE` are one. A key tells its new
- * key: folding a name's lower case gives what folding the name gives. Two settings that would become one are not merged: which value
- * counts is not for a migration to say. Their histories are: they are the history of one name.
+ * Keys were names in lower case; now they are names after full case folding, so that `straße` and `STRASSE`
+ * are one. A key tells its new key: folding a name's lower case gives what folding the name gives. Two
+ * settings that would become one are not merged: which value counts is not for a migration to say. Their
+ * histories are: they are the history of one name.
  */
 export class FoldSettingKeys1796400000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

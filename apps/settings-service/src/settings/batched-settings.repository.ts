@@ -40,8 +40,8 @@ const FIND_SETTING: PreparedStatement = {
 
 const FIND_SETTINGS: PreparedStatement = {
   name: 'find-settings',
-  // The columns collate "C", and so must what they are compared with. LIMIT has each key looked up by itself: a plan that was made for a
-  // small table joins the keys with all of a large one.
+  // The columns collate "C", and so must what they are compared with. LIMIT has each key looked up by itself:
+  // a plan that was made for a small table joins the keys with all of a large one.
   text: `
   SELECT s.subsystem_name, s.setting_name, s.value_text, s.revision, k.position
     FROM unnest(${listParameter(1, 'text')} COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
@@ -83,8 +83,8 @@ const WRITE_SETTINGS = writeStatement(
      CROSS JOIN set_config('lock_timeout', $13, true)`,
 );
 
-// Leaves out settings whose row another transaction holds. One that another transaction is creating has no row to see: it fails the
-// statement after a moment (55P03), and each of its writes is sent by itself.
+// Leaves out settings whose row another transaction holds. One that another transaction is creating has no
+// row to see: it fails the statement after a moment (55P03), and each of its writes is sent by itself.
 const WRITE_FREE_SETTINGS = writeStatement(
   'write-free-settings',
   `
@@ -183,7 +183,11 @@ function recordedWrite(rows: readonly WrittenRow[], { key, value }: SettingWrite
 
 function writeColumns(writes: readonly SettingWrite[]): unknown[][] {
   const rows = writes.map(({ key: { subsystem, setting }, value, trail }) => [
-    ...[subsystem.key, setting.key, subsystem.name, setting.name, value],
+    subsystem.key,
+    setting.key,
+    subsystem.name,
+    setting.name,
+    value,
     ...auditColumns(trail),
   ]);
   return columnsOf(rows);

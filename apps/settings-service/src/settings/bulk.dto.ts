@@ -43,7 +43,8 @@ const writeShape = {
 
 /** The exact text of a value. Aborting, as below: what comes after must not see it. */
 const valueText = z.string().refine((text) => faultOf(text) === null, {
-  ...{ error: ({ input }) => faultOf(String(input)) ?? undefined, abort: true },
+  error: ({ input }) => faultOf(String(input)) ?? undefined,
+  abort: true,
 });
 
 export class ReadSettingsDto extends createZodDto(
@@ -69,7 +70,8 @@ export const writeSettings = writesOf(
   z
     .strictObject({ ...writeShape, settingValue: valueText.optional() })
     .refine((write) => (write.delete === undefined) !== (write.settingValue === undefined), {
-      ...{ error: 'must have settingValue or "delete": true', abort: true },
+      error: 'must have settingValue or "delete": true',
+      abort: true,
     })
     .transform((write): BulkWrite => ({
       key: keyOf(write),

@@ -4,14 +4,17 @@ const STRING = /"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"/y;
 const NUMBER_OR_LITERAL = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
 
-/** The text is not JSON (RFC 8259), or it is nested too deeply. The message holds a position, never content. */
+/**
+ * The text is not JSON (RFC 8259), or it is nested too deeply. The message holds a position, never content.
+ */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
 
 /**
- * Walks a JSON text (RFC 8259) without building a value, so that the caller can cut out the exact text of a part.
- * It never recurses: hostile nesting costs no stack. Every method starts at `position` and leaves it just behind what it read.
+ * Walks a JSON text (RFC 8259) without building a value, so that the caller can cut out the exact text of a
+ * part. It never recurses: hostile nesting costs no stack. Every method starts at `position` and leaves it
+ * just behind what it read.
  */
 export class JsonScanner {
   position = 0;
@@ -45,7 +48,10 @@ export class JsonScanner {
     if (this.position !== this.text.length) this.fail();
   }
 
-  /** Steps over one string, quotes included. @throws {JsonSyntaxError} if there is none, or it is malformed. */
+  /**
+   * Steps over one string, quotes included.
+   * @throws {JsonSyntaxError} if there is none, or it is malformed.
+   */
   skipString(): void {
     this.skip(STRING);
   }

@@ -72,7 +72,8 @@ export const PAST_EXAMPLES = {
     dryRun: {
       summary: 'Two settings would change',
       value: {
-        ...{ at: AT, dryRun: true },
+        at: AT,
+        dryRun: true,
         changes: [
           { settingName: 'currency', operation: 'delete' },
           { settingName: 'invoice-day', operation: 'write' },

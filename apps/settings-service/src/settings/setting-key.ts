@@ -1,12 +1,18 @@
 import type { SettingName } from '@platform/setting-names';
 
-/** One setting's address. Source: settings spec, "A setting is identified by a subsystem name and a setting name". */
+/**
+ * One setting's address. Source: settings spec, "A setting is identified by a subsystem name and a setting
+ * name".
+ */
 export interface SettingKey {
   readonly subsystem: SettingName;
   readonly setting: SettingName;
 }
 
-/** One text for a whole key, for maps and locks; no two keys share one, because names hold no control character. */
+/**
+ * One text for a whole key, for maps and locks; no two keys share one, because names hold no control
+ * character.
+ */
 export function settingKeyText(key: SettingKey): string {
   return `${key.subsystem.key}\u0000${key.setting.key}`;
 }

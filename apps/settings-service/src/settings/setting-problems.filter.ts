@@ -6,7 +6,10 @@ import { JsonSyntaxError } from './json-scanner';
 import { InvalidSettingValueError } from './setting-value';
 import type { WriteRequest } from './write-request';
 
-/** Every reason for which the state of a setting refuses a request, with the response. The types let a client tell a setting that is not there from a wrong address. */
+/**
+ * Every reason for which the state of a setting refuses a request, with the response. The types let a client
+ * tell a setting that is not there from a wrong address.
+ */
 const SETTING_PROBLEMS = {
   'setting-not-found': {
     status: 404,

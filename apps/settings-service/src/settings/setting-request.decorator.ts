@@ -28,7 +28,8 @@ export interface SettingRead {
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
-// Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both pass.
+// Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both
+// pass.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** The subsystem of the path. @throws {ProblemException} 400 for a name that no subsystem can have */
@@ -41,7 +42,10 @@ export const KeyOfSetting = createParamDecorator((_data: unknown, context: Execu
   keyOf(requestOf(context)),
 );
 
-/** The parsed body, each `settingValue` in its `writes` as its exact text. @throws {ProblemException} 400 if it cannot be parsed */
+/**
+ * The parsed body, each `settingValue` in its `writes` as its exact text.
+ * @throws {ProblemException} 400 if it cannot be parsed
+ */
 export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
   const { body } = requestOf(context);
   try {

@@ -18,7 +18,9 @@ export const WrittenResponse = (): MethodDecorator =>
     headers: HEADERS.etag,
   });
 
-/** Responds to a read: 304 when the reader has this revision already, else 200 with what `print` makes of it. */
+/**
+ * Responds to a read: 304 when the reader has this revision already, else 200 with what `print` makes of it.
+ */
 export function sendSetting(
   reply: FastifyReply,
   setting: CurrentSetting,
@@ -30,7 +32,9 @@ export function sendSetting(
   else sendJsonText(reply, print(setting));
 }
 
-/** Responds to a list: 304 when the reader has this very page already, else 200. Its ETag is made of its text. */
+/**
+ * Responds to a list: 304 when the reader has this very page already, else 200. Its ETag is made of its text.
+ */
 export function sendPage(reply: FastifyReply, jsonText: string): void {
   const digest = hash('sha256', jsonText, 'base64url');
   void reply.header('etag', entityTag(digest)).header('cache-control', REVALIDATE);

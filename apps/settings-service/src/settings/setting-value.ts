@@ -1,6 +1,9 @@
 import { JsonScanner } from './json-scanner';
 
-/** A valid JSON text, exactly as its writer sent it. Never parsed and printed again: that would round its numbers. */
+/**
+ * A valid JSON text, exactly as its writer sent it. Never parsed and printed again: that would round its
+ * numbers.
+ */
 export type JsonText = string & { readonly __brand: 'JsonText' };
 
 /** The longest text of one value, in bytes of UTF-8. */
@@ -16,7 +19,8 @@ export class InvalidSettingValueError extends Error {
 }
 
 const MEMBER = 'settingValue';
-// fatal: no replacement characters in what we promise to keep; ignoreBOM: keep it, so that the scanner refuses it.
+// fatal: no replacement characters in what we promise to keep; ignoreBOM: keep it, so that the scanner
+// refuses it.
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
@@ -74,7 +78,8 @@ function findMember(scanner: JsonScanner): string | null {
 }
 
 /**
- * The body of a request for many writes, `{writes: [{settingValue, …}, …]}`, parsed but for each `settingValue`, which is its exact text.
+ * The body of a request for many writes, `{writes: [{settingValue, …}, …]}`, parsed but for each
+ * `settingValue`, which is its exact text.
  * @throws {InvalidSettingValueError} if it is not UTF-8 JSON, or an object has a member twice
  * @throws {JsonSyntaxError} where the text stops being JSON or is nested too deeply
  */
@@ -132,7 +137,10 @@ function parseArray(scanner: JsonScanner, parseElement: () => unknown): unknown 
   return elements;
 }
 
-/** Calls `readValue` at the value of each member of the object at the scanner's position; it steps over the value. */
+/**
+ * Calls `readValue` at the value of each member of the object at the scanner's position; it steps over the
+ * value.
+ */
 function eachMember(scanner: JsonScanner, readValue: (name: string) => void): void {
   let members = 0;
   eachPart(scanner, '{', '}', () => {
@@ -160,7 +168,10 @@ function valueText(scanner: JsonScanner): string {
   return scanner.text.slice(start, scanner.position);
 }
 
-/** Reads `"name" :` up to the value, and resolves the name's escapes: `"\u0073ettingValue"` names the same member. */
+/**
+ * Reads `"name" :` up to the value, and resolves the name's escapes: `"\u0073ettingValue"` names the same
+ * member.
+ */
 function readMemberName(scanner: JsonScanner): string {
   const start = scanner.position;
   scanner.skipString();

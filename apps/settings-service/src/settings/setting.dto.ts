@@ -87,7 +87,8 @@ export const ENTRY = {
   requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
 };
 
-// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next read.
+// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next
+// read.
 export const REVALIDATE = 'private, no-cache';
 
 export const HEADERS = {

@@ -6,7 +6,9 @@ import type { JsonText } from './setting-value';
 @Entity('setting')
 @Check('setting_value_is_json', 'value_text::json IS NOT NULL')
 export class Setting {
-  /** The subsystem's folded name: it finds the setting. "C" sorts by bytes, whatever the database's locale. */
+  /**
+   * The subsystem's folded name: it finds the setting. "C" sorts by bytes, whatever the database's locale.
+   */
   @PrimaryColumn({
     name: 'subsystem_key',
     type: 'text',
@@ -42,7 +44,10 @@ export type StoredSetting = Pick<Setting, 'subsystemName' | 'settingName' | 'val
 
 export type CurrentSetting = StoredSetting & Pick<Setting, 'revision'>;
 
-/** What a read of many finds: null for a setting that is not there, no value for one that did not fit into the response. */
+/**
+ * What a read of many finds: null for a setting that is not there, no value for one that did not fit into the
+ * response.
+ */
 export type FoundSetting =
   (Omit<CurrentSetting, 'valueText'> & { readonly valueText: JsonText | null }) | null;
 

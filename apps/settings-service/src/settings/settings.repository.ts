@@ -100,7 +100,10 @@ export class SettingsRepository {
     ]);
   }
 
-  /** Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote to. */
+  /**
+   * Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote
+   * to.
+   */
   listSubsystem(
     caller: string,
     subsystemKey: string,
@@ -147,7 +150,10 @@ export class SettingsRepository {
     return keys.map((_key, index) => found.get(index + 1) ?? null);
   }
 
-  /** The writes that earlier requests with these idempotency digests made, in their order; null for a digest that is new. */
+  /**
+   * The writes that earlier requests with these idempotency digests made, in their order; null for a digest
+   * that is new.
+   */
   async findWritesByDigests(
     manager: EntityManager,
     digests: readonly Buffer[],
@@ -157,7 +163,10 @@ export class SettingsRepository {
     return digests.map((digest) => entries.find((each) => each.idempotencyDigest?.equals(digest)) ?? null);
   }
 
-  /** The history entry `historyId` of the setting `key`; null when it does not exist or belongs to another setting. */
+  /**
+   * The history entry `historyId` of the setting `key`; null when it does not exist or belongs to another
+   * setting.
+   */
   findWriteById(manager: EntityManager, key: SettingKey, historyId: string): Promise<RecordedWrite | null> {
     return manager.findOneBy(HistoryEntry, {
       historyId,
@@ -187,7 +196,10 @@ export class SettingsRepository {
     return keys.map((key) => rows.find((row) => isWriteOf(row, key))?.revision ?? null);
   }
 
-  /** Deletes the settings that there are and records what they held, in one statement; in the order of `deletions`, null for the others. */
+  /**
+   * Deletes the settings that there are and records what they held, in one statement; in the order of
+   * `deletions`, null for the others.
+   */
   async deleteAll(
     manager: EntityManager,
     deletions: readonly SettingDeletion[],

@@ -36,7 +36,8 @@ const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
  * A request that repeats an Idempotency-Key gets the result of the first one. It must ask for the same.
  *
  * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`,
- * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, `setting-busy`, and those that the method names.
+ * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, `setting-busy`, and those that the
+ * method names.
  */
 @Injectable()
 export class SettingsService {
@@ -92,7 +93,10 @@ export class SettingsService {
     });
   }
 
-  /** Writes or deletes different settings, each under its own conditions. @returns what was done, in the order of `writes` */
+  /**
+   * Writes or deletes different settings, each under its own conditions.
+   * @returns what was done, in the order of `writes`
+   */
   async writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
     const known = fingerprinted(trail, 'write-many', writes);
     const reservation = this.reserve(

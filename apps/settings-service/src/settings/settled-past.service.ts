@@ -20,7 +20,9 @@ const LOOK_AGE_MS = SECOND_MS;
  */
 @Injectable()
 export class SettledPastService {
-  /** Nothing changes any more before this instant of the database's clock, in ms; as the last look found it. */
+  /**
+   * Nothing changes any more before this instant of the database's clock, in ms; as the last look found it.
+   */
   private settledBeforeMs = -Infinity;
   /** The part of that which the database keeps. */
   private keptMs = -Infinity;

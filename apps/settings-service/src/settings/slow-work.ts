@@ -51,7 +51,8 @@ export class SlowWork {
 
   /**
    * Runs a restoration, or a look at what it would change, in its turn.
-   * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it gets a lock too late
+   * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it gets a lock too
+   * late
    */
   restore<T>(caller: string, work: () => Promise<T>): Promise<T> {
     const share = { key: caller, limit: RESTORATIONS_PER_CALLER };

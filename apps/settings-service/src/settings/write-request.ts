@@ -4,7 +4,10 @@ import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
-/** Who wrote, as far as the token says. Source: settings spec, "using the caller's person identifier, name and persona". */
+/**
+ * Who wrote, as far as the token says. Source: settings spec, "using the caller's person identifier, name and
+ * persona".
+ */
 export interface Author {
   /** The token's `sub`: scopes idempotency keys, so that no caller can read another's response. */
   readonly subject: string;

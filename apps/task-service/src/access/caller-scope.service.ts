@@ -26,8 +26,10 @@ const identity = z
   );
 const IDENTITY_TIMEOUT_MS = 3_000;
 
-/** InternalPartner reaches every facility; everybody else only those of their own claims that they hold for a persona which the route
- *  accepts. Null: the token does not say. Source: docs/spec-gaps.md. */
+/**
+ * InternalPartner reaches every facility; everybody else only those of their own claims that they hold for a
+ * persona which the route accepts. Null: the token does not say. Source: docs/spec-gaps.md.
+ */
 export function facilityScope(caller: ScopeClaims, route: RoutePersonas): FacilityScope | null {
   const accepted = combinePersonas(...route);
   if (hasPersona(caller.personas & accepted, Persona.InternalPartner)) return 'all';
@@ -41,8 +43,10 @@ export function isWithinScope(scope: FacilityScope, facilityId: number): boolean
   return scope === 'all' || scope.includes(facilityId);
 }
 
-/** The scope a list is read with: the facility asked for if it is within the caller's scope, the whole scope if none was
- *  asked for, null when the one asked for is out of reach. */
+/**
+ * The scope a list is read with: the facility asked for if it is within the caller's scope, the whole scope
+ * if none was asked for, null when the one asked for is out of reach.
+ */
 export function narrowedScope(scope: FacilityScope, facilityId: number | undefined): FacilityScope | null {
   if (facilityId === undefined) return scope;
   return isWithinScope(scope, facilityId) ? [facilityId] : null;
@@ -59,9 +63,11 @@ export function actorOf({ personId, name, personas }: Pick<Caller, 'personId' | 
 export class CallerScope {
   constructor(@Inject(TASK_CONFIG) private readonly config: TaskServiceConfig) {}
 
-  /** The facilities the caller reaches on a route that accepts these personas. A token that does not say them, or not for which
-   *  personas, is completed by auth-service's full identity.
-   *  @throws {TaskError} identity-unavailable when that cannot be had: nothing is granted on a guess */
+  /**
+   * The facilities the caller reaches on a route that accepts these personas. A token that does not say them,
+   * or not for which personas, is completed by auth-service's full identity.
+   * @throws {TaskError} identity-unavailable when that cannot be had: nothing is granted on a guess
+   */
   async of(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
     return facilityScope(caller, route) ?? (await this.fullScope(caller, route));
   }
@@ -72,7 +78,10 @@ export class CallerScope {
       throw new TaskError('facility-not-permitted');
   }
 
-  /** The scope to read a list with. @throws {TaskError} facility-not-permitted when one out of reach was asked for */
+  /**
+   * The scope to read a list with.
+   * @throws {TaskError} facility-not-permitted when one out of reach was asked for
+   */
   async forList(
     caller: Caller,
     route: RoutePersonas,

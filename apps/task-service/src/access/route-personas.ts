@@ -1,6 +1,9 @@
 import { Persona } from '@platform/personas';
 
-/** The personas that a route accepts. `@RequirePersona` and `CallerScope` get the same ones: who may call it, and for which facilities. */
+/**
+ * The personas that a route accepts. `@RequirePersona` and `CallerScope` get the same ones: who may call it,
+ * and for which facilities.
+ */
 export type RoutePersonas = readonly [Persona, ...Persona[]];
 
 /** Who manages schedules, and reads them. */

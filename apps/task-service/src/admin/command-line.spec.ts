@@ -27,8 +27,13 @@ async function understand(
 describe('the operator’s command line', () => {
   it('lists all of a subject, one hundred at most, unless told otherwise', async () => {
     expect((await understand(['outbox', 'list'])).command).toMatchObject({
-      ...{ subject: 'outbox', action: 'list', limit: 100, isJson: false },
-      ...{ ids: null, facilityId: null, isSkipped: false },
+      subject: 'outbox',
+      action: 'list',
+      limit: 100,
+      isJson: false,
+      ids: null,
+      facilityId: null,
+      isSkipped: false,
     });
     const args = ['outbox', 'list', '--facility', '501', '--limit', '7', '--json'];
     expect((await understand(args)).command).toMatchObject({ limit: 7, isJson: true, facilityId: 501 });

@@ -68,8 +68,12 @@ const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Partial<Record<Action, str
   },
 };
 
-/** The whole command line. @param run carries out what was understood
- *  @param output where help and complaints go; a wrong command line ends in a CommanderError after its complaint */
+/**
+ * The whole command line.
+ * @param run carries out what was understood
+ * @param output where help and complaints go; a wrong command line ends in a CommanderError after its
+ * complaint
+ */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,
   output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },

@@ -20,7 +20,10 @@ import type { Shown } from './admin-output';
 import type { AdminCommand } from './command-line';
 import { withDatabase } from './parked-messages.service';
 
-/** What does not fit together; repaired unless it is a dry run. Without grace: after a restore nothing is on its way. */
+/**
+ * What does not fit together; repaired unless it is a dry run. Without grace: after a restore nothing is on
+ * its way.
+ */
 export function reconcile(
   { isDryRun }: AdminCommand,
   config: TaskAdminConfig,

@@ -4,13 +4,19 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-problem.filter';
 import { CalendarsRepository } from './calendars.repository';
 
-/** Schedules of one transaction: it holds few rows and ends soon, however many removed schedules name the calendar. */
+/**
+ * Schedules of one transaction: it holds few rows and ends soon, however many removed schedules name the
+ * calendar.
+ */
 const SCHEDULES_PER_STEP = 1_000;
 /** A request ends within seconds; what it has done stays, and the next one goes on. */
 const STEPS_PER_REQUEST = 50;
 
-/** Deletes calendars. Removed schedules forget the calendar first, step by step and without a lock on it, so that schedules which name it are
- *  created meanwhile. The calendar is locked only once nothing is left to change. */
+/**
+ * Deletes calendars. Removed schedules forget the calendar first, step by step and without a lock on it, so
+ * that schedules which name it are created meanwhile. The calendar is locked only once nothing is left to
+ * change.
+ */
 @Injectable()
 export class CalendarRemovalService {
   constructor(

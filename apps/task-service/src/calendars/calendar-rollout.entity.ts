@@ -2,7 +2,10 @@ import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 import { Calendar } from './calendar.entity';
 
-/** A changed calendar some of whose facilities are still to generate anew. One per calendar: a later change begins again. */
+/**
+ * A changed calendar some of whose facilities are still to generate anew. One per calendar: a later change
+ * begins again.
+ */
 @Entity('calendar_rollouts')
 export class CalendarRollout {
   @ForeignKey(() => Calendar, { name: 'calendar_rollouts_calendar_id_fkey', onDelete: 'CASCADE' })

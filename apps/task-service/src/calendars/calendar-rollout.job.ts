@@ -10,8 +10,10 @@ import { CalendarRolloutsRepository } from './calendar-rollouts.repository';
 /** Every replica looks for work this often. */
 const INTERVAL_MS = 2 * SECOND_MS;
 
-/** Carries out, step by step, what changes of calendars have left over. A step is a transaction: after a crash any replica goes on where the
- *  last one ended. */
+/**
+ * Carries out, step by step, what changes of calendars have left over. A step is a transaction: after a crash
+ * any replica goes on where the last one ended.
+ */
 @Injectable()
 export class CalendarRolloutJob extends RecurringJob {
   private readonly log = new Logger(CalendarRolloutJob.name);
@@ -31,7 +33,10 @@ export class CalendarRolloutJob extends RecurringJob {
     );
   }
 
-  /** Takes steps until there is none left that it could take; gives how many it took. A calendar whose step fails holds up no other. */
+  /**
+   * Takes steps until there is none left that it could take; gives how many it took. A calendar whose step
+   * fails holds up no other.
+   */
   async run(): Promise<number> {
     const failed: string[] = [];
     let steps = 0;

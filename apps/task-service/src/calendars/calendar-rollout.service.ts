@@ -5,12 +5,18 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
 import { CalendarRolloutsRepository, type RolloutPosition } from './calendar-rollouts.repository';
 
-/** Facilities of one transaction: it holds few rows and ends soon, however many facilities follow the calendar. */
+/**
+ * Facilities of one transaction: it holds few rows and ends soon, however many facilities follow the
+ * calendar.
+ */
 const FACILITIES_PER_STEP = 1_000;
 
-/** Requests generation for the facilities whose schedules follow a changed calendar. The transaction of the change only notes it: before its
- *  commit, others give schedules to the calendar and generate by the dates as they were. A job of any replica goes over the facilities
- *  afterwards, and once more when all transactions that began before the commit have ended. */
+/**
+ * Requests generation for the facilities whose schedules follow a changed calendar. The transaction of the
+ * change only notes it: before its commit, others give schedules to the calendar and generate by the dates as
+ * they were. A job of any replica goes over the facilities afterwards, and once more when all transactions
+ * that began before the commit have ended.
+ */
 @Injectable()
 export class CalendarRolloutService {
   private readonly logger = new Logger(CalendarRolloutService.name);

@@ -40,8 +40,8 @@ const BEGIN = `
   SET after_facility_id = 0, next_transaction_id = NULL, is_last_pass = false, changed_at = excluded.changed_at,
     stepped_at = excluded.stepped_at`;
 
-// Hand-written SQL: a snapshot's xmax lies behind the transactions that have ended, not behind those that run.
-// The age of that id is how far the next one is ahead of it.
+// Hand-written SQL: a snapshot's xmax lies behind the transactions that have ended, not behind those that
+// run. The age of that id is how far the next one is ahead of it.
 const NOTE_TRANSACTIONS = `
   UPDATE task.calendar_rollouts
   SET next_transaction_id = snapshot.xmax::text::bigint + age(snapshot.xmax::xid), stepped_at = clock_timestamp()

@@ -54,7 +54,10 @@ const { name, excludedDates } = HOLIDAYS;
 
 type ConditionalHeaders = Readonly<Partial<Record<'if-match' | 'if-none-match', string>>>;
 
-/** What If-Match and If-None-Match say. @throws {ProblemException} 400 for a malformed one: ignoring it could lose a write */
+/**
+ * What If-Match and If-None-Match say.
+ * @throws {ProblemException} 400 for a malformed one: ignoring it could lose a write
+ */
 function conditionsOf(headers: ConditionalHeaders): Preconditions {
   return {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),
@@ -147,7 +150,10 @@ export class CalendarsController {
   @BoundedRead('/Calendars')
   async list(@Query() { pageKey, pageSize }: ListCalendarsDto): Promise<CalendarPageDto> {
     const { rows, nextPageKey } = await this.pages.read({
-      ...{ list: 'calendars', filters: {}, pageKey, pageSize },
+      list: 'calendars',
+      filters: {},
+      pageKey,
+      pageSize,
       read: (range) => this.calendars.list(range),
       position: ({ calendarId }) => [calendarId],
       bytes: (calendar) => jsonBytes(calendarBody(calendar)),

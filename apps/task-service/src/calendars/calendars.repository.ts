@@ -31,8 +31,8 @@ const REPLACE = `
     changed_at AS "changedAt"
   FROM replaced`;
 
-// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of them is not removed,
-// which an index of its own tells.
+// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of them is not
+// removed, which an index of its own tells.
 const FORGET = `
   WITH in_use AS MATERIALIZED (
     SELECT 1 FROM task.schedules WHERE calendar_id = $1 AND status <> 'Removed' LIMIT 1
@@ -45,7 +45,10 @@ const FORGET = `
   )
   SELECT (SELECT count(*)::int FROM page) AS read, EXISTS (SELECT 1 FROM in_use) AS "isInUse"`;
 
-/** A calendar that is neither created nor found was created and deleted in between; nobody does that over and over. */
+/**
+ * A calendar that is neither created nor found was created and deleted in between; nobody does that over and
+ * over.
+ */
 const MAX_LOOKS = 5;
 
 /** A calendar as a write has left it. */
@@ -103,8 +106,11 @@ export class CalendarsRepository {
     throw new Error('the calendar was neither created nor found');
   }
 
-  /** Makes at most `limit` removed schedules forget the calendar, which is not locked. Gives whether there may be more of them.
-   *  @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed */
+  /**
+   * Makes at most `limit` removed schedules forget the calendar, which is not locked. Gives whether there may
+   * be more of them.
+   * @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed
+   */
   async forget(
     manager: EntityManager,
     { calendarId, conditions, limit }: { calendarId: string; conditions: Preconditions; limit: number },
@@ -118,9 +124,12 @@ export class CalendarsRepository {
     return rows[0]?.read === limit ? 'more' : 'done';
   }
 
-  /** Deletes a calendar that no schedule names. `named`: a removed one does.
-   *  @param attempt `mayBeDeleted`: by an earlier attempt whose commit was not confirmed
-   *  @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not removed */
+  /**
+   * Deletes a calendar that no schedule names. `named`: a removed one does.
+   * @param attempt `mayBeDeleted`: by an earlier attempt whose commit was not confirmed
+   * @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not
+   * removed
+   */
   async delete(
     manager: EntityManager,
     calendarId: string,

@@ -24,7 +24,10 @@ const RELEASE_GAUGES = [
   ['task_release_instances_waiting', 'Instances that changes have still to cancel', 'instances'],
 ] as const satisfies readonly (readonly [string, string, keyof ReleaseBacklog])[];
 
-/** Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same database. */
+/**
+ * Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same
+ * database.
+ */
 @Injectable()
 export class BacklogMetrics {
   constructor(

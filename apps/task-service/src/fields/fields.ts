@@ -3,13 +3,16 @@ import { z } from 'zod';
 import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
 import { TaskError } from '../problems/task-problem.filter';
 
-// PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive readers of logs.
+// PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive
+// readers of logs.
 
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** Text of `min` to `max` UTF-16 units that PostgreSQL can store: no control characters but tab and line ends, no lone
- *  surrogates; not blank when `min` is at least 1. */
+/**
+ * Text of `min` to `max` UTF-16 units that PostgreSQL can store: no control characters but tab and line ends,
+ * no lone surrogates; not blank when `min` is at least 1.
+ */
 export function text({ min, max }: { min: number; max: number }): z.ZodType<string, string> {
   return z
     .string()
@@ -28,13 +31,17 @@ export const facilityIdText = z
   .transform(Number)
   .refine(Number.isSafeInteger, 'must be a positive integer')
   .meta({
-    ...{ type: 'integer', pattern: undefined, minimum: 1 },
+    type: 'integer',
+    pattern: undefined,
+    minimum: 1,
     description: 'The facility.',
     example: 501,
   });
 
 export const facilityIdQuery = facilityIdText.optional().meta({
-  ...{ type: 'integer', pattern: undefined, minimum: 1 },
+  type: 'integer',
+  pattern: undefined,
+  minimum: 1,
   description: "Only this facility's. Without it: all facilities of the caller.",
   example: 501,
 });
@@ -77,15 +84,21 @@ export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
 const EARLIEST_MS = Date.UTC(2000, 0, 1);
 const LATEST_MS = Date.UTC(2200, 0, 1);
 
-/** Instants of tasks lie between the years 2000 and 2200: what is further away is a mistake, and PostgreSQL, JavaScript and ISO 8601
- *  stop agreeing on it. @throws {TaskError} instant-out-of-range */
+/**
+ * Instants of tasks lie between the years 2000 and 2200: what is further away is a mistake, and PostgreSQL,
+ * JavaScript and ISO 8601 stop agreeing on it.
+ * @throws {TaskError} instant-out-of-range
+ */
 export function withinLimits(instant: Date): Date {
   if (instant.getTime() < EARLIEST_MS || instant.getTime() > LATEST_MS)
     throw new TaskError('instant-out-of-range');
   return instant;
 }
 
-/** Column options of an identifier that PostgreSQL stores as `bigint`: the driver gives it as text, the code has it as a number. */
+/**
+ * Column options of an identifier that PostgreSQL stores as `bigint`: the driver gives it as text, the code
+ * has it as a number.
+ */
 export const BIGINT = {
   type: 'bigint',
   transformer: {

@@ -6,13 +6,19 @@ import { Schedule } from '../schedules/schedule.entity';
 export const INSTANCE_STATUSES = ['Pending', 'Completed', 'Cancelled'] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 
-/** Why an instance was cancelled: by a person, by a command to its schedule, or because its calendar changed. A person's cancellation
- *  keeps the instant: nothing is generated for it again. Any other releases it. Source: docs/spec-gaps.md. */
+/**
+ * Why an instance was cancelled: by a person, by a command to its schedule, or because its calendar changed.
+ * A person's cancellation keeps the instant: nothing is generated for it again. Any other releases it.
+ * Source: docs/spec-gaps.md.
+ */
 export const CANCELLATION_CAUSES = ['Person', 'Update', 'Pause', 'Removal', 'Calendar'] as const;
 export type CancellationCause = (typeof CANCELLATION_CAUSES)[number];
 
-/** One due occurrence of a schedule: the task to do. Those whose instant was released are in `released_instances`, which inherits from
- *  this table: statements see them here unless they say ONLY, and the key of an occurrence does not hold them. */
+/**
+ * One due occurrence of a schedule: the task to do. Those whose instant was released are in
+ * `released_instances`, which inherits from this table: statements see them here unless they say ONLY, and
+ * the key of an occurrence does not hold them.
+ */
 @Entity('instances')
 @Unique('instances_occurrence', ['scheduleId', 'dueAt'])
 @Index('instances_by_status', ['status', 'dueAt', 'taskInstanceId'])
@@ -36,8 +42,10 @@ export class TaskInstance {
   @Column({ type: 'text' })
   readonly name!: string;
 
-  /** The schedule's template when the instance was generated; JSON as text. In the row only where it is short, or where release 1.0.0 wrote
-   *  it: else `templateId` says which one it is. */
+  /**
+   * The schedule's template when the instance was generated; JSON as text. In the row only where it is short,
+   * or where release 1.0.0 wrote it: else `templateId` says which one it is.
+   */
   @Column({ type: 'text', nullable: true })
   readonly template!: string | null;
 
@@ -89,11 +97,16 @@ export class TaskInstance {
   readonly createdAt!: Date;
 }
 
-/** What can happen to an instance; `release` is what a change of its schedule or calendar does to one that is still to come. */
+/**
+ * What can happen to an instance; `release` is what a change of its schedule or calendar does to one that is
+ * still to come.
+ */
 export type InstanceCommand = 'complete' | 'cancel' | 'release';
 
-/** The state that each command leads to; one that is not here is refused. A command that leads to the state of the instance changes
- *  nothing. Source: docs/spec-gaps.md; docs/task-states.md draws it. */
+/**
+ * The state that each command leads to; one that is not here is refused. A command that leads to the state of
+ * the instance changes nothing. Source: docs/spec-gaps.md; docs/task-states.md draws it.
+ */
 export const INSTANCE_TRANSITIONS: Readonly<
   Record<InstanceStatus, Partial<Record<InstanceCommand, InstanceStatus>>>
 > = {

@@ -80,8 +80,10 @@ const PAGE_OF_FACILITIES = pageOfManyRanges({
   keys: ['facility_key', 'status_key'],
 });
 
-/** The instances of a schedule come by the index that keeps them unique, and are filtered; those of another facility's schedule are not
- *  even looked at. */
+/**
+ * The instances of a schedule come by the index that keeps them unique, and are filtered; those of another
+ * facility's schedule are not even looked at.
+ */
 const PAGE_OF_SCHEDULE = `
   instance.scheduleId = :scheduleId AND instance.status = ANY (:statuses)
     AND (:facilities::bigint[] IS NULL OR instance.facilityId = ANY (:facilities))
@@ -93,8 +95,8 @@ const PAGE_OF_SCHEDULE = `
 /** Instances of a schedule that one page looks at for those of a state. */
 const LONGEST_LOOK = 5_000;
 
-// Hand-written SQL: by the same index, which alone is read. A schedule of a facility that is not in the scope is
-// as one that there is not.
+// Hand-written SQL: by the same index, which alone is read. A schedule of a facility that is not in the scope
+// is as one that there is not.
 const LOOK_END = `
   SELECT due_at AS "dueAt" FROM task.instances
   WHERE schedule_id = $1 AND due_at >= $2 AND due_at < $3
@@ -192,7 +194,9 @@ export class InstancesRepository {
     return found?.facilityId ?? null;
   }
 
-  /** Instances that match, by due time, after the given position, which a list with the same filters ended at. */
+  /**
+   * Instances that match, by due time, after the given position, which a list with the same filters ended at.
+   */
   async list({
     scope,
     status,
@@ -226,8 +230,10 @@ export class InstancesRepository {
     return this.withTemplates(this.instances.manager, found);
   }
 
-  /** How far a page of a schedule's instances in one state looks: a schedule that is due every few minutes has a hundred thousand in a year.
-   *  Null when it looks to the end. */
+  /**
+   * How far a page of a schedule's instances in one state looks: a schedule that is due every few minutes has
+   * a hundred thousand in a year. Null when it looks to the end.
+   */
   async lookEnd({
     scope,
     scheduleId,
@@ -261,10 +267,14 @@ export class InstancesRepository {
     }));
   }
 
-  /** Reads the instance and keeps everybody else from changing it until the transaction ends; with the instant at which it was made and
-   *  the database's time, read when the lock is there: who waited for it comes after whom he waited for. */
+  /**
+   * Reads the instance and keeps everybody else from changing it until the transaction ends; with the instant
+   * at which it was made and the database's time, read when the lock is there: who waited for it comes after
+   * whom he waited for.
+   */
   async findAndLock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
-    // An instance that is released meanwhile moves to another table: who waited for its lock finds it there by looking again.
+    // An instance that is released meanwhile moves to another table: who waited for its lock finds it there
+    // by looking again.
     const locked = (await this.lock(manager, taskInstanceId)) ?? (await this.lock(manager, taskInstanceId));
     if (locked === null) return null;
     const [instance = locked.instance] = await this.withTemplates(manager, [locked.instance]);
@@ -330,7 +340,9 @@ export class InstancesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Pending instances of several schedules, of each those due after its `after`, up to and including `until`. */
+  /**
+   * Pending instances of several schedules, of each those due after its `after`, up to and including `until`.
+   */
   async countPendingOfSchedules(
     manager: EntityManager,
     spans: readonly { readonly scheduleId: string; readonly after: Date }[],
@@ -344,8 +356,11 @@ export class InstancesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Deletes at most `limit` completed or cancelled instances that were due more than `days` ago, released ones too; gives how many. Of
-   *  replicas that do so at the same time one deletes and the others find nothing left. */
+  /**
+   * Deletes at most `limit` completed or cancelled instances that were due more than `days` ago, released
+   * ones too; gives how many. Of replicas that do so at the same time one deletes and the others find nothing
+   * left.
+   */
   async deleteOld(days: number, limit: number): Promise<number> {
     const rows = await this.instances.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
@@ -356,7 +371,10 @@ export class InstancesRepository {
     if (due.length > 0) await manager.query(COPY_FROM_SCHEDULE, [scheduleId, due]);
   }
 
-  /** Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due instant. */
+  /**
+   * Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due
+   * instant.
+   */
   async insertMissing(manager: EntityManager, occurrences: readonly Occurrence[]): Promise<number> {
     const rows = await manager.query<{ count: number }[]>(INSERT_MISSING, [
       occurrences.map(({ scheduleId }) => scheduleId),

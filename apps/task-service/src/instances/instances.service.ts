@@ -50,9 +50,12 @@ export class InstancesService {
     return this.slots.run(taskInstanceId, caller, complete);
   }
 
-  /** Cancels an instance for good and stores its TaskInstanceCancelledEvent in the same transaction, once. Nothing is generated for its
-   *  instant again.
-   *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-cancellable, too-many-changes-at-once, changes-busy */
+  /**
+   * Cancels an instance for good and stores its TaskInstanceCancelledEvent in the same transaction, once.
+   * Nothing is generated for its instant again.
+   * @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-cancellable,
+   * too-many-changes-at-once, changes-busy
+   */
   async cancel(
     taskInstanceId: string,
     request: CancelInstanceRequest,

@@ -2,7 +2,10 @@ import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 import type { CancellationCause } from './instance.entity';
 
-/** A change of a schedule whose instances to come do not all follow it yet. One per schedule: a later change takes its place. */
+/**
+ * A change of a schedule whose instances to come do not all follow it yet. One per schedule: a later change
+ * takes its place.
+ */
 @Entity('releases')
 @Check('releases_cause_check', `cause IN ('Update', 'Pause', 'Removal', 'Calendar')`)
 export class Release {

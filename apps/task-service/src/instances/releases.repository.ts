@@ -54,8 +54,8 @@ const FORGET_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-// By hand: from facility to facility by their index, no more than $2 + 1 of each, and no further once $3 entries were read. A facility itself
-// costs a few pages.
+// By hand: from facility to facility by their index, no more than $2 + 1 of each, and no further once $3
+// entries were read. A facility itself costs a few pages.
 const NEXT_FACILITIES = `
   WITH RECURSIVE walk (facility_id, held, read) AS (
     SELECT $1::bigint, 0::bigint, 0::bigint
@@ -89,8 +89,11 @@ const FORGET_SURPLUS = `
 export class ReleasesRepository {
   constructor(@InjectRepository(Release) private readonly releases: Repository<Release>) {}
 
-  /** Locks the schedule of the change that waited longest for its next step; null when there is none that nobody is at.
-   *  @param exceptScheduleIds whose steps failed just now */
+  /**
+   * Locks the schedule of the change that waited longest for its next step; null when there is none that
+   * nobody is at.
+   * @param exceptScheduleIds whose steps failed just now
+   */
   async lockNext(manager: EntityManager, exceptScheduleIds: readonly string[]): Promise<string | null> {
     const rows = await manager.query<{ scheduleId: string }[]>(LOCK_NEXT, [
       exceptScheduleIds,
@@ -135,8 +138,10 @@ export class ReleasesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Looks for facilities with more than `count` released instances, in the order of their numbers behind `after`; ends once it has read
-   *  about `entries` of them. */
+  /**
+   * Looks for facilities with more than `count` released instances, in the order of their numbers behind
+   * `after`; ends once it has read about `entries` of them.
+   */
   async facilitiesWithMore(count: number, after: number, entries: number): Promise<FacilityStep> {
     const rows = await this.releases.query<{ facilityId: number; hasMore: boolean; isLast: boolean }[]>(
       NEXT_FACILITIES,
@@ -149,7 +154,9 @@ export class ReleasesRepository {
     };
   }
 
-  /** Deletes at most `limit` of a facility's released instances, none of the `kept` latest; gives how many. */
+  /**
+   * Deletes at most `limit` of a facility's released instances, none of the `kept` latest; gives how many.
+   */
   async forgetSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
     const rows = await this.releases.query<{ count: number }[]>(FORGET_SURPLUS, [facilityId, kept, limit]);
     return rows[0]?.count ?? 0;

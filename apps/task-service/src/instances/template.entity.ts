@@ -1,9 +1,11 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { INSTANT } from '../fields/fields';
 
-/** A template of more than 256 bytes, stored once for all schedules and instances that have it. A trigger on `task.schedules` stores it.
- *  Nothing refers to it by a foreign key, which would be checked for each of thousands of instances: it is deleted only when no schedule and
- *  no instance has it any more. */
+/**
+ * A template of more than 256 bytes, stored once for all schedules and instances that have it. A trigger on
+ * `task.schedules` stores it. Nothing refers to it by a foreign key, which would be checked for each of
+ * thousands of instances: it is deleted only when no schedule and no instance has it any more.
+ */
 @Entity('templates')
 @Index('templates_by_use', ['usedAt', 'templateId'])
 @Check('templates_template_check', 'template::json IS NOT NULL')

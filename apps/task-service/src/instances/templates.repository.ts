@@ -3,8 +3,11 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Template } from './template.entity';
 
-/** As a span: ordered by it, only the index of the templates serves. Where nearly all instances have one template, any other would make
- *  each look at an unused template read them all; and so would an equality, by which everything found is in order. */
+/**
+ * As a span: ordered by it, only the index of the templates serves. Where nearly all instances have one
+ * template, any other would make each look at an unused template read them all; and so would an equality, by
+ * which everything found is in order.
+ */
 const HAS_IT = 'holder.template_id >= known.template_id AND holder.template_id <= known.template_id';
 
 // Hand-written SQL: each is looked at once a day. Those that something still has are noted as used, the
@@ -35,7 +38,10 @@ const FORGET_UNUSED = `
 export class TemplatesRepository {
   constructor(@InjectRepository(Template) private readonly templates: Repository<Template>) {}
 
-  /** Looks at no more than `limit` templates and deletes those that nothing has any more; gives how many it looked at. */
+  /**
+   * Looks at no more than `limit` templates and deletes those that nothing has any more; gives how many it
+   * looked at.
+   */
   async forgetUnused(limit: number): Promise<number> {
     const rows = await this.templates.query<{ count: number }[]>(FORGET_UNUSED, [limit]);
     return rows[0]?.count ?? 0;

@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Schedules that can be changed, instances that can be cancelled, calendars, and triggers that do not all fire at once. */
+/**
+ * Schedules that can be changed, instances that can be cancelled, calendars, and triggers that do not all
+ * fire at once.
+ */
 export class ScheduleLifecycle1800000001000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of STATEMENTS) await runner.query(statement);
@@ -39,9 +42,9 @@ const STATEMENTS = [
     ADD cancelled_by_persona smallint,
     ADD cancellation_cause text,
     ADD cancellation_reason text`,
-  // Cancelled instances that keep their instant no longer. By inheritance every reader of task.instances sees them, the previous release
-  // too, while the parent's key says that an instant has one instance that stands. A partial key could not: the previous release names the
-  // whole one in ON CONFLICT.
+  // Cancelled instances that keep their instant no longer. By inheritance every reader of task.instances sees
+  // them, the previous release too, while the parent's key says that an instant has one instance that stands.
+  // A partial key could not: the previous release names the whole one in ON CONFLICT.
   `CREATE TABLE task.released_instances (PRIMARY KEY (task_instance_id)) INHERITS (task.instances)`,
   `CREATE INDEX released_instances_by_schedule ON task.released_instances (schedule_id, due_at)`,
   `CREATE INDEX released_instances_by_status ON task.released_instances (status, due_at, task_instance_id)`,

@@ -1,7 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Which business units hold which facility active. The changes that the previous release applies, before or beside this one or after a
- *  roll-back, are known per business unit only: they keep older changes of that unit out, and it is told of the others. */
+/**
+ * Which business units hold which facility active. The changes that the previous release applies, before or
+ * beside this one or after a roll-back, are known per business unit only: they keep older changes of that
+ * unit out, and it is told of the others.
+ */
 export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`
@@ -28,8 +31,9 @@ export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
   }
 }
 
-// The previous release writes task.business_unit_changes itself; this one does by a trigger only. Which facilities its deactivations were of,
-// nobody knows: none is held by that unit any more, as it would have decided.
+// The previous release writes task.business_unit_changes itself; this one does by a trigger only. Which
+// facilities its deactivations were of, nobody knows: none is held by that unit any more, as it would have
+// decided.
 const PREVIOUS_RELEASE = [
   `ALTER TABLE task.business_unit_changes ADD per_unit_at timestamptz`,
   `UPDATE task.business_unit_changes SET per_unit_at = occurred_at`,

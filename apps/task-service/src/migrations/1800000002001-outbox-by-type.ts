@@ -1,7 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Each message type goes over one bus: while that is away, its backlog must not lie in the way of what goes over the other. */
+/**
+ * Each message type goes over one bus: while that is away, its backlog must not lie in the way of what goes
+ * over the other.
+ */
 export class OutboxByType1800000002001 implements MigrationInterface {
   readonly transaction = false;
 

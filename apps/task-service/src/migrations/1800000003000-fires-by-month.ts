@@ -14,9 +14,10 @@ export class FiresByMonth1800000003000 implements MigrationInterface {
   }
 }
 
-// Months begin two months from now at the earliest: until then the previous release, which knows task.trigger_fires only, may write what
-// is the default partition here. A month that could not be made is no loss either: its fires are in the default partition. What is still
-// needed of a month that goes moves there: fires made late, and those that a trigger paused or in error stands on.
+// Months begin two months from now at the earliest: until then the previous release, which knows
+// task.trigger_fires only, may write what is the default partition here. A month that could not be made is no
+// loss either: its fires are in the default partition. What is still needed of a month that goes moves there:
+// fires made late, and those that a trigger paused or in error stands on.
 export const KEEP_FIRES = `
   CREATE FUNCTION task.keep_fires(retention_days integer) RETURNS integer
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$

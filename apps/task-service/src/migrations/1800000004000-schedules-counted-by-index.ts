@@ -1,8 +1,11 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A new schedule counts its facility's active ones: with their states in the index no page of the table is read for any that a vacuum has
- *  seen, and vacuums of a table that mostly grows come soon. The release before reads by the same columns in the same order. */
+/**
+ * A new schedule counts its facility's active ones: with their states in the index no page of the table is
+ * read for any that a vacuum has seen, and vacuums of a table that mostly grows come soon. The release before
+ * reads by the same columns in the same order.
+ */
 export class SchedulesCountedByIndex1800000004000 implements MigrationInterface {
   readonly transaction = false;
 

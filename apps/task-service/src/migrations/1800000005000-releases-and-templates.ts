@@ -1,7 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Releases that go on in steps, templates that are stored once, and schedules that ended or cannot be evaluated. Release 1.0.0 goes on
- *  beside this one: it knows none of the new columns, and the triggers keep them true when it writes. */
+/**
+ * Releases that go on in steps, templates that are stored once, and schedules that ended or cannot be
+ * evaluated. Release 1.0.0 goes on beside this one: it knows none of the new columns, and the triggers keep
+ * them true when it writes.
+ */
 export class ReleasesAndTemplates1800000005000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of STATEMENTS) await runner.query(statement);
@@ -48,9 +51,10 @@ const STATEMENTS = [
     remaining integer NOT NULL,
     stepped_at timestamptz(3) NOT NULL DEFAULT now()
   )`,
-  // A template of up to 256 bytes stays in the rows of the instances, as their name does: release 1.0.0 reads it there. A longer one is stored
-  // once, under its digest. The row is written at most once an hour however often it is used, so that those who use it do not wait for each
-  // other; unused ones are deleted after a day.
+  // A template of up to 256 bytes stays in the rows of the instances, as their name does: release 1.0.0 reads
+  // it there. A longer one is stored once, under its digest. The row is written at most once an hour however
+  // often it is used, so that those who use it do not wait for each other; unused ones are deleted after a
+  // day.
   `CREATE FUNCTION task.store_template() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       NEW.template_id := encode(substring(sha256(convert_to(NEW.template, 'UTF8')) FOR 16), 'hex')::uuid;
@@ -70,7 +74,8 @@ const STATEMENTS = [
     END $$`,
   `CREATE TRIGGER template_short BEFORE UPDATE OF template ON task.schedules
     FOR EACH ROW WHEN ((octet_length(NEW.template) > 256) IS NOT TRUE) EXECUTE FUNCTION task.forget_template()`,
-  // Whoever changes when a schedule is due has it looked at again: it may have an end to come, or be evaluable.
+  // Whoever changes when a schedule is due has it looked at again: it may have an end to come, or be
+  // evaluable.
   `CREATE FUNCTION task.evaluate_anew() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       NEW.ended_at := NULL;

@@ -55,7 +55,10 @@ const INDEXES = [
 async function replace(runner: QueryRunner, name: string, columns: string): Promise<void> {
   const next = `${name}_next`;
   await createIndexConcurrently(runner, {
-    ...{ schema: 'task', table: 'schedules', name: next, definition: `(${columns})` },
+    schema: 'task',
+    table: 'schedules',
+    name: next,
+    definition: `(${columns})`,
   });
   await dropIndexConcurrently(runner, 'task', name);
   await runner.query(`ALTER INDEX task.${next} RENAME TO ${name}`);

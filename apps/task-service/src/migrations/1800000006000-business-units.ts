@@ -1,7 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** What is known of a whole business unit, and what outlives a facility's trigger while no unit holds the facility active. The previous
- *  release writes the pairs only; a trigger concludes from them what it did to the unit. */
+/**
+ * What is known of a whole business unit, and what outlives a facility's trigger while no unit holds the
+ * facility active. The previous release writes the pairs only; a trigger concludes from them what it did to
+ * the unit.
+ */
 export class BusinessUnits1800000006000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [...BUSINESS_UNITS, ...PREVIOUS_RELEASE, ...FACILITY_ACTIVITY])

@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds the fires dated into a month that is to become a table of its own without reading all of the default partition. */
+/**
+ * Finds the fires dated into a month that is to become a table of its own without reading all of the default
+ * partition.
+ */
 export class FiresByDate1800000006001 implements MigrationInterface {
   /** An index that is built without keeping anybody from writing cannot be built in a transaction. */
   readonly transaction = false;

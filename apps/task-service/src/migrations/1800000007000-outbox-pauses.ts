@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A message type that a subscriber refuses waits by itself. The release before does not know the table and pauses the whole bus. */
+/**
+ * A message type that a subscriber refuses waits by itself. The release before does not know the table and
+ * pauses the whole bus.
+ */
 export class OutboxPauses1800000007000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

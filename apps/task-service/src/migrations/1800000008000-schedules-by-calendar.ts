@@ -1,7 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds the schedules of a calendar. Release 1.0.0 made it in ScheduleLifecycle1800000001000, where writes of schedules waited for it. */
+/**
+ * Finds the schedules of a calendar. Release 1.0.0 made it in ScheduleLifecycle1800000001000, where writes of
+ * schedules waited for it.
+ */
 export class SchedulesByCalendar1800000008000 implements MigrationInterface {
   readonly transaction = false;
 

@@ -1,7 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** When a schedule was removed, and how far a change of a calendar has come. Release 1.0.0 knows neither: it removes schedules without the
- *  instant, which the purge then notes, and stores all requests of a changed calendar at once. */
+/**
+ * When a schedule was removed, and how far a change of a calendar has come. Release 1.0.0 knows neither: it
+ * removes schedules without the instant, which the purge then notes, and stores all requests of a changed
+ * calendar at once.
+ */
 export class RemovedSchedulesAndRollouts1800000010000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE task.schedules ADD removed_at timestamptz(3)');

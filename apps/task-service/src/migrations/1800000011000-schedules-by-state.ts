@@ -1,8 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A facility's schedules by state: a new schedule counts the active ones, and a list shows those of one state, however many others the
- *  facility has. */
+/**
+ * A facility's schedules by state: a new schedule counts the active ones, and a list shows those of one
+ * state, however many others the facility has.
+ */
 export class SchedulesByState1800000011000 implements MigrationInterface {
   readonly transaction = false;
 

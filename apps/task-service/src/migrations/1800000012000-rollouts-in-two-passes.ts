@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Which transactions may have read a calendar's dates before they changed, and whether the pass that comes after them has begun. */
+/**
+ * Which transactions may have read a calendar's dates before they changed, and whether the pass that comes
+ * after them has begun.
+ */
 export class RolloutsInTwoPasses1800000012000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

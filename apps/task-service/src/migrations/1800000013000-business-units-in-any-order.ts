@@ -1,7 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A deactivation that comes late ends what was activated before it, and what only lists have renewed since. For that the activations of a
- *  unit are dated, and of a pair apart from its last change. What the previous release writes is dated by its change. */
+/**
+ * A deactivation that comes late ends what was activated before it, and what only lists have renewed since.
+ * For that the activations of a unit are dated, and of a pair apart from its last change. What the previous
+ * release writes is dated by its change.
+ */
 export class BusinessUnitsInAnyOrder1800000013000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [...ACTIVATIONS, ...PREVIOUS_RELEASE]) await runner.query(statement);

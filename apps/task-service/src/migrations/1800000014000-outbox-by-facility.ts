@@ -1,7 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A long backlog of one facility must not lie in the way of the others in its partition: the relay goes from facility to facility. */
+/**
+ * A long backlog of one facility must not lie in the way of the others in its partition: the relay goes from
+ * facility to facility.
+ */
 export class OutboxByFacility1800000014000 implements MigrationInterface {
   readonly transaction = false;
 

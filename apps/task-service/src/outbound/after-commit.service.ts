@@ -11,8 +11,10 @@ interface RunnerData {
   [ACTIONS]?: Map<string, () => void>;
 }
 
-/** Runs `action` once the manager's transaction has committed, whoever commits it; once per `key` and transaction. For
- *  hints only: after a crash it never runs. Nothing happens outside a transaction. */
+/**
+ * Runs `action` once the manager's transaction has committed, whoever commits it; once per `key` and
+ * transaction. For hints only: after a crash it never runs. Nothing happens outside a transaction.
+ */
 export function runAfterCommit(manager: EntityManager, key: string, action: () => void): void {
   const data = manager.queryRunner?.data as RunnerData | undefined;
   if (data) (data[ACTIONS] ??= new Map<string, () => void>()).set(key, action);
@@ -30,7 +32,8 @@ export class AfterCommit implements EntitySubscriberInterface {
   }
 
   afterTransactionCommit({ queryRunner }: TransactionCommitEvent): void {
-    // A released savepoint is reported here too, while the transaction around it goes on: nothing is visible yet.
+    // A released savepoint is reported here too, while the transaction around it goes on: nothing is visible
+    // yet.
     if (queryRunner.isTransactionActive) return;
     const data = queryRunner.data as RunnerData;
     const actions = [...(data[ACTIONS]?.values() ?? [])];

@@ -16,7 +16,10 @@ const RESPONSE_TIMEOUT_MS = SECOND_MS;
 const PUBLISHING_LIMIT_MS = SECOND_MS;
 const LOG_INTERVAL_MS = 60 * SECOND_MS;
 
-/** Publishes stored events, knows which buses are away, and reports what the broker refused. Passes and probes share it. */
+/**
+ * Publishes stored events, knows which buses are away, and reports what the broker refused. Passes and probes
+ * share it.
+ */
 @Injectable()
 export class EventPublisher {
   private readonly logger = new Logger(EventPublisher.name);
@@ -47,8 +50,11 @@ export class EventPublisher {
     return messageTypesOf(this.pauses.open(this.clock.monotonicMs()));
   }
 
-  /** One turn of publishing.
-   *  @param isAlone each event has its own channel, because the broker closes the channel of an event that it refuses */
+  /**
+   * One turn of publishing.
+   * @param isAlone each event has its own channel, because the broker closes the channel of an event that it
+   * refuses
+   */
   begin({ isAlone }: { isAlone: boolean }): Publishing {
     const endsAtMs = this.clock.monotonicMs() + PUBLISHING_LIMIT_MS;
     const asked = new Map<Bus, Promise<boolean>>();

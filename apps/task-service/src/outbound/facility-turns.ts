@@ -10,8 +10,10 @@ export interface FacilityTurn {
 /** Before every facility. */
 const BEFORE_ALL = 0;
 
-/** Partitions in which more waits than a pass reads. The oldest events may all be those of one facility: until nothing waits there, passes
- *  go from facility to facility instead, and read of each its oldest events. */
+/**
+ * Partitions in which more waits than a pass reads. The oldest events may all be those of one facility: until
+ * nothing waits there, passes go from facility to facility instead, and read of each its oldest events.
+ */
 export class FacilityTurns {
   private readonly after = new Map<number, number>();
 
@@ -23,8 +25,11 @@ export class FacilityTurns {
     });
   }
 
-  /** Takes note of what a pass read; gives whether there may be more. @param turn null for a pass that read the oldest events
-   *  @param limit most events that such a pass reads */
+  /**
+   * Takes note of what a pass read; gives whether there may be more.
+   * @param turn null for a pass that read the oldest events
+   * @param limit most events that such a pass reads
+   */
   note(
     partition: number,
     { read, lastFacility }: Pick<Batch, 'read' | 'lastFacility'>,

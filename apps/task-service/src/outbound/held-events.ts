@@ -23,12 +23,17 @@ export const HELD_CHAIN_DELAY_MS = 1_000;
 /** More chains are not remembered: the list goes to the database with every pass. */
 const MAX_CHAINS = 5_000;
 
-/** Events of one facility and message type leave in order: they are a chain. SELECT_BATCH makes the same key. */
+/**
+ * Events of one facility and message type leave in order: they are a chain. SELECT_BATCH makes the same key.
+ */
 function chainOf({ facilityId, messageType }: Pick<StoredMessage, 'facilityId' | 'messageType'>): string {
   return `${String(facilityId)} ${messageType}`;
 }
 
-/** Leaves out, chain by chain, everything from the first event on that another transaction has locked. @param read in order */
+/**
+ * Leaves out, chain by chain, everything from the first event on that another transaction has locked.
+ * @param read in order
+ */
 export function withoutHeld(read: readonly ReadEvent[]): Batch {
   const heldChains = new Set<string>();
   const events = read.filter((event) => {

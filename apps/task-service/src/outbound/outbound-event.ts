@@ -58,7 +58,10 @@ export function outboundContract(messageType: string): OutboundContract {
   return contract;
 }
 
-/** Message types that go over these buses. A type that only a newer release knows is not among them: its replicas publish it. */
+/**
+ * Message types that go over these buses. A type that only a newer release knows is not among them: its
+ * replicas publish it.
+ */
 export function messageTypesOf(buses: readonly Bus[]): string[] {
   return OUTBOUND_CONTRACTS.filter(({ bus }) => buses.includes(bus)).map(({ name }) => name);
 }
@@ -66,7 +69,10 @@ export function messageTypesOf(buses: readonly Bus[]): string[] {
 /** Partitions of the outbox: what one partition holds is published by one replica at a time. */
 export const PARTITION_COUNT = 16;
 
-/** The partition of a facility, 0 to 15: the same on every replica and release, so that a facility's events stay in order. */
+/**
+ * The partition of a facility, 0 to 15: the same on every replica and release, so that a facility's events
+ * stay in order.
+ */
 export function partitionOf(facilityId: number): number {
   return createHash('sha256').update(String(facilityId)).digest().readUInt32BE(0) % PARTITION_COUNT;
 }

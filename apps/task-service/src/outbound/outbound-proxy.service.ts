@@ -16,8 +16,10 @@ import type { NewOutboxMessage } from './outbox-message.entity';
 import { OutboxRepository } from './outbox.repository';
 import { RelayService } from './relay.service';
 
-/** No attempt at the outbox starts later than this in an HTTP request: with the 3 s that a connection may take, the
- *  request has waited 10 s at most when it gets its 503. Source: docs/spec-gaps.md. */
+/**
+ * No attempt at the outbox starts later than this in an HTTP request: with the 3 s that a connection may
+ * take, the request has waited 10 s at most when it gets its 503. Source: docs/spec-gaps.md.
+ */
 const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
 
 /** Every event of this service leaves through here. An event passes these stages:
@@ -38,9 +40,12 @@ export class OutboundProxy {
     @Inject(RelayService) private readonly relay: Pick<RelayService, 'wake'>,
   ) {}
 
-  /** Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose confirmation was
-   *  lost may have happened: `work` must find that out, and gets what its attempt before that commit returned.
-   *  @throws {DatabaseUnavailableError} when the database stays unreachable past `deadlineMs` */
+  /**
+   * Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose
+   * confirmation was lost may have happened: `work` must find that out, and gets what its attempt before that
+   * commit returned.
+   * @throws {DatabaseUnavailableError} when the database stays unreachable past `deadlineMs`
+   */
   transaction<T>(
     work: (manager: EntityManager, unconfirmed: T | null) => Promise<T>,
     { deadlineMs = HTTP_STORE_DEADLINE_MS }: { deadlineMs?: number } = {},
@@ -57,9 +62,12 @@ export class OutboundProxy {
     );
   }
 
-  /** As `transaction`, for `work` that stores the prepared `messages` by a statement that is a transaction by itself: one
-   *  round trip instead of four. Their partitions are relayed as soon as it is through, also when an earlier attempt had stored them.
-   *  @throws {DatabaseUnavailableError} when the database stays unreachable past `HTTP_STORE_DEADLINE_MS` */
+  /**
+   * As `transaction`, for `work` that stores the prepared `messages` by a statement that is a transaction by
+   * itself: one round trip instead of four. Their partitions are relayed as soon as it is through, also when
+   * an earlier attempt had stored them.
+   * @throws {DatabaseUnavailableError} when the database stays unreachable past `HTTP_STORE_DEADLINE_MS`
+   */
   async statement<T>(
     messages: readonly NewOutboxMessage[],
     work: (dataSource: DataSource) => Promise<T>,

@@ -20,12 +20,18 @@ export interface OutboxFloor {
 const SLOW_MS = 50;
 /** Sequence numbers older than this are taken to be committed or given up: statements end after 12 s. */
 const SETTLED_MS = 15 * SECOND_MS;
-/** Looks from the beginning, which find what was committed later still, are this far apart, and take no more than a twentieth of the time. */
+/**
+ * Looks from the beginning, which find what was committed later still, are this far apart, and take no more
+ * than a twentieth of the time.
+ */
 const FULL_INTERVAL_MS = 30 * SECOND_MS;
 const FULL_SHARE = 20;
 
-/** From where on the relay reads. Published events are deleted, but while somebody holds an old snapshot (a long backup) their dead rows
- *  stay, and each pass would read all of them. While that is so, passes begin behind them. */
+/**
+ * From where on the relay reads. Published events are deleted, but while somebody holds an old snapshot (a
+ * long backup) their dead rows stay, and each pass would read all of them. While that is so, passes begin
+ * behind them.
+ */
 export class OutboxFloors {
   private readonly floors = new Map<string, OutboxFloor>();
   /** The last sequence number that was given, by the time at which it was read; oldest first. */
@@ -38,7 +44,10 @@ export class OutboxFloors {
     return !this.isActive || nowMs >= this.nextFullAtMs;
   }
 
-  /** Whether a look from the beginning is to be divided: at all partitions together it might take longer than a statement may. */
+  /**
+   * Whether a look from the beginning is to be divided: at all partitions together it might take longer than
+   * a statement may.
+   */
   get isSlow(): boolean {
     return this.isActive;
   }

@@ -1,11 +1,14 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
-/** An event that waits, in the transaction that caused it, until the broker has confirmed it. The row holds the message as data;
- *  the relay builds the envelope when it publishes.
+/**
+ * An event that waits, in the transaction that caused it, until the broker has confirmed it. The row holds
+ * the message as data; the relay builds the envelope when it publishes.
  *
- *  `message` and `trace_headers` are `json`, not `jsonb`: nothing searches in them, `json` costs no conversion, and it keeps every text
- *  that JSON allows (`jsonb` refuses \u0000 and lone surrogates). Bus and exchange follow from `message_type`. */
+ * `message` and `trace_headers` are `json`, not `jsonb`: nothing searches in them, `json` costs no
+ * conversion, and it keeps every text that JSON allows (`jsonb` refuses \u0000 and lone surrogates). Bus and
+ * exchange follow from `message_type`.
+ */
 @Entity('outbox')
 @Index('outbox_refused', ['partition', 'facilityId', 'messageType', 'sequence'], {
   where: 'parked_at IS NULL AND attempts > 0',

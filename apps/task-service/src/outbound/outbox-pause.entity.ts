@@ -1,8 +1,11 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { RefusalReason } from './publish-failure';
 
-/** A message type whose events wait because the broker refuses them. From time to time one replica publishes the oldest as a probe.
- *  In the database, because all replicas have to hold the type back, and only one is to probe. */
+/**
+ * A message type whose events wait because the broker refuses them. From time to time one replica publishes
+ * the oldest as a probe. In the database, because all replicas have to hold the type back, and only one is to
+ * probe.
+ */
 @Entity('outbox_pauses')
 export class OutboxPause {
   @PrimaryColumn({ name: 'message_type', type: 'text', primaryKeyConstraintName: 'outbox_pauses_pkey' })

@@ -15,13 +15,19 @@ export const HAS_REFUSED_BEFORE = `(
     AND ${isStillToCome('refused.next_attempt_at', LONGEST_DELAY_MS / SECOND_MS)}
   LIMIT 1)`;
 
-/** Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has them in order: by the
- *  primary key the events of all types would be read for each. Statements with it need NO_SORT. */
+/**
+ * Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has
+ * them in order: by the primary key the events of all types would be read for each. Statements with it need
+ * NO_SORT.
+ */
 export const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
           AND event.message_type <= wanted.message_type`;
 
-/** Has the transaction read an order from an index that has it. Statistics of a moment when nothing waited, and an old snapshot kept what
- *  had been published, give one row to every index: then the lowest index and a sort of all that it finds seem cheapest. */
+/**
+ * Has the transaction read an order from an index that has it. Statistics of a moment when nothing waited,
+ * and an old snapshot kept what had been published, give one row to every index: then the lowest index and a
+ * sort of all that it finds seem cheapest.
+ */
 export const NO_SORT = `set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`;
 
 /** A statement that reads the events of a batch, in order, and says of each whether it can be settled.
@@ -39,12 +45,13 @@ export const readUnlocked = (batch: string): string => `
   FROM batch LEFT JOIN locked USING (partition, sequence)
   ORDER BY sequence`;
 
-// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on: they lead to
-// other queues, between which the broker keeps no order anyway. Each type is read from its head on: however long the backlog of one is, of
-// a bus that is away perhaps, no more than a batch of each is touched. A sub-query with a limit is looked up for each event; NOT EXISTS may
-// become a join of every event with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
-// An event that somebody else has locked is not published: the pass would wait for that lock with all its partitions, and publish
-// everything again.
+// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on:
+// they lead to other queues, between which the broker keeps no order anyway. Each type is read from its head
+// on: however long the backlog of one is, of a bus that is away perhaps, no more than a batch of each is
+// touched. A sub-query with a limit is looked up for each event; NOT EXISTS may become a join of every event
+// with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
+// An event that somebody else has locked is not published: the pass would wait for that lock with all its
+// partitions, and publish everything again.
 export const SELECT_BATCH = readUnlocked(`
     SELECT batch.* FROM (
       SELECT partition FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition)
@@ -72,9 +79,10 @@ const firstBehind = (facility: string): string => `
               AND message_type <= open.message_type
             ORDER BY message_type, facility_id, sequence LIMIT 1`;
 
-// The next facilities with events that may be published now, $2 of them, and of each of their types its share of $2 events. From facility
-// to facility by `outbox_turns`, which alone has this order (see BEHIND_FLOOR): whatever waits, no more than the facilities and their
-// shares is read. Those of one facility are read together, so that the next look can begin behind it.
+// The next facilities with events that may be published now, $2 of them, and of each of their types its share
+// of $2 events. From facility to facility by `outbox_turns`, which alone has this order (see BEHIND_FLOOR):
+// whatever waits, no more than the facilities and their shares is read. Those of one facility are read
+// together, so that the next look can begin behind it.
 export const SELECT_TURNS = readUnlocked(`
     SELECT event.* FROM (
       SELECT turn.* FROM unnest($4::smallint[], $5::bigint[]) AS turn (partition, after)

@@ -61,13 +61,21 @@ export interface OutboxBacklog {
   readonly oldestAgeSeconds: number;
 }
 
-/** First key of the relay's advisory locks; the partition is the second. Any fixed number that nothing else uses. */
+/**
+ * First key of the relay's advisory locks; the partition is the second. Any fixed number that nothing else
+ * uses.
+ */
 const RELAY_LOCK_CLASS = 0x7461_736b;
-/** The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its limit it starts no
- *  publish, and one takes no longer than its confirm. */
+/**
+ * The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its
+ * limit it starts no publish, and one takes no longer than its confirm.
+ */
 const FROZEN_PASS_LIMIT_MS = 10_000;
-/** A pass publishes nothing that was locked when it read. Whoever locks an event later, while it is published, fails the pass after this
- *  time: its events are published once more, and the next pass leaves the locked one out. */
+/**
+ * A pass publishes nothing that was locked when it read. Whoever locks an event later, while it is published,
+ * fails the pass after this time: its events are published once more, and the next pass leaves the locked one
+ * out.
+ */
 const LOCK_WAIT_MS = 250;
 const COUNT_LIMIT = 10_000;
 const CHANGE_BATCH = 1_000;
@@ -94,8 +102,8 @@ const LOCK = `
     set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true), ${NO_SORT}
   FROM unnest($2::int[]) AS wanted (partition) WHERE pg_try_advisory_xact_lock($1, partition)`;
 
-// By index whatever the statistics say: joined with its positions, a table that was small when it was analysed is read as a whole.
-// A sequence number is given once: the partitions are named for the index.
+// By index whatever the statistics say: joined with its positions, a table that was small when it was
+// analysed is read as a whole. A sequence number is given once: the partitions are named for the index.
 const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = ANY ($1::smallint[]) AND sequence = ANY ($2::bigint[])`;
 
 const MARK_REFUSED = `
@@ -106,7 +114,8 @@ const MARK_REFUSED = `
   FROM unnest($2::bigint[], $3::float8[], $4::text[], $5::boolean[]) AS refused (sequence, delay_ms, error, counts)
   WHERE event.partition = ANY ($1::smallint[]) AND event.sequence = refused.sequence`;
 
-// One probe of an index for each type in each partition, however long the backlog is. Types of a later release are left to it.
+// One probe of an index for each type in each partition, however long the backlog is. Types of a later
+// release are left to it.
 const WANTED = `
   SELECT partition, message_type, coalesce(floor.sequence, 0) AS floor
   FROM unnest($1::smallint[]) AS partition CROSS JOIN unnest($2::text[]) AS message_type
@@ -119,7 +128,8 @@ const SELECT_HEADS = `
     ORDER BY message_type, sequence LIMIT 1) AS sequence
   FROM (${WANTED}) AS wanted`;
 
-// Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a partition.
+// Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a
+// partition.
 const SELECT_BACKLOG = `
   SELECT (SELECT count(*)::int FROM (SELECT 1 FROM task.outbox WHERE parked_at IS NULL LIMIT $1) AS counted) AS waiting,
     (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
@@ -151,16 +161,20 @@ const SELECT_STATUS = `
     min(coalesce(parked_at, created_at)) AS since, min(last_error) AS "lastError"
   FROM task.outbox GROUP BY message_type, parked_at IS NOT NULL ORDER BY since`;
 
-/** Every statement that changes the outbox, except two that store an event together with its cause: `SchedulesRepository.insert` and
- *  `TriggersRepository.fireDue`. Probes and reconciliation read it. */
+/**
+ * Every statement that changes the outbox, except two that store an event together with its cause:
+ * `SchedulesRepository.insert` and `TriggersRepository.fireDue`. Probes and reconciliation read it.
+ */
 @Injectable()
 export class OutboxRepository {
   constructor(
     @InjectRepository(OutboxMessage, RELAY_POOL) private readonly messages: Repository<OutboxMessage>,
   ) {}
 
-  /** Stores the messages in the caller's transaction; a facility's rows are published in the order given here. Prepared: every
-   *  event passes here. */
+  /**
+   * Stores the messages in the caller's transaction; a facility's rows are published in the order given here.
+   * Prepared: every event passes here.
+   */
   async store(manager: EntityManager, messages: readonly NewOutboxMessage[]): Promise<void> {
     const column = <T>(pick: (message: NewOutboxMessage) => T): T[] => messages.map(pick);
     await queryPrepared(manager, STORE, [
@@ -175,11 +189,14 @@ export class OutboxRepository {
     ]);
   }
 
-  /** Locks those of the partitions that no other replica has, so that one at a time publishes each and
-   *  keeps its order, and gives the oldest events of each that may be published now, in order; where
-   *  facilities take turns, the oldest of the facilities whose turn it is. Where somebody else has locked an event, it and later events of that facility and type are left out. A lock
-   *  ends with the transaction or the connection: a dead replica holds nothing, and the server ends a
-   *  frozen one. Hand-written SQL: advisory locks, SKIP LOCKED. */
+  /**
+   * Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps
+   * its order, and gives the oldest events of each that may be published now, in order; where facilities take
+   * turns, the oldest of the facilities whose turn it is. Where somebody else has locked an event, it and
+   * later events of that facility and type are left out. A lock ends with the transaction or the connection:
+   * a dead replica holds nothing, and the server ends a frozen one. Hand-written SQL: advisory locks, SKIP
+   * LOCKED.
+   */
   async lockBatches(
     manager: EntityManager,
     { partitions, messageTypes, limit, heldChains = [], floors = [], turns = [] }: BatchChoice,
@@ -233,7 +250,10 @@ export class OutboxRepository {
     }
   }
 
-  /** The oldest event of each type in each partition, of paused types and held events too, and the last sequence number that was given. */
+  /**
+   * The oldest event of each type in each partition, of paused types and held events too, and the last
+   * sequence number that was given.
+   */
   async readHeads({
     partitions,
     messageTypes,
@@ -317,7 +337,9 @@ export class OutboxRepository {
     for (;;) {
       const batch = await this.messages.manager.transaction(async (manager) => {
         const found = await manager.find(OutboxMessage, {
-          ...{ where: chosen(choice), order: PARKED_ORDER, take: CHANGE_BATCH },
+          where: chosen(choice),
+          order: PARKED_ORDER,
+          take: CHANGE_BATCH,
           lock: { mode: 'pessimistic_write' },
         });
         await change(manager, { sequence: Any(found.map(({ sequence }) => sequence)) });

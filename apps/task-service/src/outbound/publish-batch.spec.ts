@@ -22,9 +22,16 @@ const message = (
   sequence: number,
   overrides: Partial<Pick<StoredMessage, 'facilityId' | 'messageType' | 'attempts'>> = {},
 ): StoredMessage => ({
-  ...{ partition: 3, sequence: String(sequence), facilityId: 501, messageType: CREATED, attempts: 0 },
-  ...{ messageId: `m-${String(sequence)}`, conversationId: null, sentAt: new Date(0) },
-  ...{ traceHeaders: {}, message: {} },
+  partition: 3,
+  sequence: String(sequence),
+  facilityId: 501,
+  messageType: CREATED,
+  attempts: 0,
+  messageId: `m-${String(sequence)}`,
+  conversationId: null,
+  sentAt: new Date(0),
+  traceHeaders: {},
+  message: {},
   ...overrides,
 });
 

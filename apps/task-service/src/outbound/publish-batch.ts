@@ -10,20 +10,28 @@ export const PARK_AFTER_ATTEMPTS = 20;
 /** The longest that an event, or a type, waits for its next attempt. */
 export const LONGEST_DELAY_MS = 5 * MINUTE_MS;
 
-/** An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it. */
+/**
+ * An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it.
+ */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
 export const BUSES: readonly Bus[] = ['main', 'scheduling'];
 
-/** Wait before the next probe of a type that was refused `refusals` times in a row: 1 s · 2^(refusals − 1), at most 5 min. A type that is
- *  only unconfirmed is probed every 15 s at the latest, because its queue may return at any moment. */
+/**
+ * Wait before the next probe of a type that was refused `refusals` times in a row: 1 s · 2^(refusals − 1), at
+ * most 5 min. A type that is only unconfirmed is probed every 15 s at the latest, because its queue may
+ * return at any moment.
+ */
 export function probeDelayMs(refusals: number, reason: RefusalReason): number {
   const longestMs = reason === 'unconfirmed' ? LONGEST_PAUSE_MS : LONGEST_DELAY_MS;
   return Math.min(longestMs, SECOND_MS * 2 ** (Math.min(refusals, PARK_AFTER_ATTEMPTS) - 1));
 }
 
-/** Wait before the next publish of an event that the broker refused `attempts` times (1 or more): 1 s · 2^(attempts − 1),
- *  at most 5 min; null when it is to be parked. @throws {RangeError} if `attempts` is not a positive integer. */
+/**
+ * Wait before the next publish of an event that the broker refused `attempts` times (1 or more): 1 s ·
+ * 2^(attempts − 1), at most 5 min; null when it is to be parked.
+ * @throws {RangeError} if `attempts` is not a positive integer.
+ */
 export function relayDelayMs(attempts: number): number | null {
   if (!Number.isInteger(attempts) || attempts < 1)
     throw new RangeError(`attempts must be 1 or more, got ${String(attempts)}`);
@@ -95,12 +103,17 @@ export interface Publishing {
   readonly isTimeUp: () => boolean;
 }
 
-/** Most events of a facility that a pass publishes, one after the other: the other facilities wait for the pass. */
+/**
+ * Most events of a facility that a pass publishes, one after the other: the other facilities wait for the
+ * pass.
+ */
 const MOST_OF_FACILITY = 100;
 
-/** Publishes a batch: facilities side by side, each facility's messages one after the other. What concerns one event holds back what
- *  follows it for the same facility and type; what concerns a type holds back that type; an outage holds back everything for that
- *  bus. */
+/**
+ * Publishes a batch: facilities side by side, each facility's messages one after the other. What concerns one
+ * event holds back what follows it for the same facility and type; what concerns a type holds back that type;
+ * an outage holds back everything for that bus.
+ */
 export async function publishBatch(
   batch: readonly StoredMessage[],
   publishing: Publishing,
@@ -177,9 +190,11 @@ function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[
   return facilities;
 }
 
-/** Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.
- *  @param limit most events that the batch could hold
- *  @param pausesMs how long each bus that failed is left alone */
+/**
+ * Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.
+ * @param limit most events that the batch could hold
+ * @param pausesMs how long each bus that failed is left alone
+ */
 export function nextPassDelayMs(
   batch: readonly StoredMessage[],
   limit: number,

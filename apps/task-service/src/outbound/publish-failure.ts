@@ -46,7 +46,9 @@ export async function publishFailure(
   return { scope: 'event', reason: 'invalid' };
 }
 
-/** Whether a refusal counts as an attempt. An unconfirmed event may have arrived, and nobody said no to it. */
+/**
+ * Whether a refusal counts as an attempt. An unconfirmed event may have arrived, and nobody said no to it.
+ */
 export function countsAsAttempt(reason: RefusalReason): boolean {
   return reason !== 'unconfirmed';
 }

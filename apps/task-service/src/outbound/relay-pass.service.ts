@@ -37,8 +37,11 @@ interface RelayedPartition {
   readonly outcome: BatchOutcome;
 }
 
-/** One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one transaction. Events that
- *  another transaction has locked wait, and with them the later ones of their facility and type. */
+/**
+ * One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one
+ * transaction. Events that another transaction has locked wait, and with them the later ones of their
+ * facility and type.
+ */
 @Injectable()
 export class RelayPass {
   private readonly held = new HeldChains();
@@ -60,8 +63,10 @@ export class RelayPass {
     );
   }
 
-  /** Looks at the oldest events of all partitions; gives the partitions in which something waits, of a paused type too: a pass leaves that
-   *  out. */
+  /**
+   * Looks at the oldest events of all partitions; gives the partitions in which something waits, of a paused
+   * type too: a pass leaves that out.
+   */
   async findWaitingPartitions(): Promise<number[]> {
     const startedAtMs = this.clock.monotonicMs();
     const isFull = this.floors.isFullDue(startedAtMs);
@@ -97,7 +102,10 @@ export class RelayPass {
     return { heads, last };
   }
 
-  /** A crash between publish and commit publishes again: events leave at least once, and receivers know them by messageId. */
+  /**
+   * A crash between publish and commit publishes again: events leave at least once, and receivers know them
+   * by messageId.
+   */
   async run(partitions: readonly number[]): Promise<PassResult> {
     const messageTypes = this.events.openTypes();
     if (messageTypes.length === 0) return NOTHING_LEFT;
@@ -110,7 +118,8 @@ export class RelayPass {
       this.dataSource,
       'READ COMMITTED',
       (manager) => this.relay(manager, { partitions, messageTypes, limit, heldChains, floors, turns }),
-      // No second attempt: it would publish everything again. Partitions are this transaction's alone; pauses are written in one order.
+      // No second attempt: it would publish everything again. Partitions are this transaction's alone; pauses
+      // are written in one order.
       { maxAttempts: 1 },
     );
     const delaysMs = new Map<number, number>();

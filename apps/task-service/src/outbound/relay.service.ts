@@ -9,15 +9,20 @@ import { PARTITION_COUNT } from './outbound-event';
 import { RelayPass } from './relay-pass.service';
 import { TypeProbe } from './type-probe.service';
 
-/** Few, so that a busy relay finds more to publish in each; two, so that one that waits for the broker holds up nobody for long. Each holds
- *  a database connection, and one is left for the scheduler and the sweep. */
+/**
+ * Few, so that a busy relay finds more to publish in each; two, so that one that waits for the broker holds
+ * up nobody for long. Each holds a database connection, and one is left for the scheduler and the sweep.
+ */
 const MAX_CONCURRENT_PASSES = 2;
 /** How long an event can wait whose replica ended between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
 /** After a failure that was none of the connection. */
 const FAILURE_DELAY_MS = SECOND_MS;
-/** Waits after lost connections: nobody waits for the relay, so it has the whole policy. Source: task messaging spec, Limits. A sweep or
- *  a write that succeeds in between ends the wait, because then the database is there. */
+/**
+ * Waits after lost connections: nobody waits for the relay, so it has the whole policy. Source: task
+ * messaging spec, Limits. A sweep or a write that succeeds in between ends the wait, because then the
+ * database is there.
+ */
 const CONNECTION_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
 /** Which partitions the relay takes next: those that have waited longest, none twice at a time. */
@@ -31,9 +36,11 @@ export class PartitionQueue {
     this.wanted.add(partition);
   }
 
-  /** The partitions of the next pass, now under way; none when there is nothing to do. One whose last pass failed is alone in its pass, so
-   *  that it fails no other.
-   *  @param passes that are free: they share what is wanted */
+  /**
+   * The partitions of the next pass, now under way; none when there is nothing to do. One whose last pass
+   * failed is alone in its pass, so that it fails no other.
+   * @param passes that are free: they share what is wanted
+   */
   take(passes: number): number[] {
     const free = [...this.wanted].filter((partition) => !this.underWay.has(partition));
     const [first] = free;
@@ -58,7 +65,10 @@ export class PartitionQueue {
   }
 }
 
-/** Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every five seconds. */
+/**
+ * Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every
+ * five seconds.
+ */
 @Injectable()
 export class RelayService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(RelayService.name);

@@ -13,8 +13,11 @@ import { OutboxRepository } from './outbox.repository';
 import { emptyOutcome, probeDelayMs, publishOne } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 
-/** A probe of this size that succeeds ends the pause. Until then each success doubles it: a subscriber that has room for a few events
- *  again must not get all that wait, and with it every other subscriber a copy of what it refuses. */
+/**
+ * A probe of this size that succeeds ends the pause. Until then each success doubles it: a subscriber that
+ * has room for a few events again must not get all that wait, and with it every other subscriber a copy of
+ * what it refuses.
+ */
 const LAST_PROBE_SIZE = 128;
 /** Wait before the next probe when one came to nothing: the bus is away, or the probe failed. */
 const FAILED_PROBE_DELAY_MS = 5 * SECOND_MS;
@@ -25,8 +28,11 @@ interface ProbeResult {
   readonly delayMs: number | null;
 }
 
-/** Finds out whether types that were refused can flow again: one replica publishes the oldest event of such a type, and more as long as
- *  they are taken. No transaction is open meanwhile, and no partition is locked: other types pass by. */
+/**
+ * Finds out whether types that were refused can flow again: one replica publishes the oldest event of such a
+ * type, and more as long as they are taken. No transaction is open meanwhile, and no partition is locked:
+ * other types pass by.
+ */
 @Injectable()
 export class TypeProbe {
   private readonly logger = new Logger(TypeProbe.name);

@@ -20,9 +20,15 @@ export interface PageRequest<T> {
   readonly filters: Readonly<Record<string, unknown>>;
   readonly pageKey: string | undefined;
   readonly pageSize: number;
-  /** For a list that may look at many rows and show few: how far a page looks. Null: to the end. The page ends there, however short it is. */
+  /**
+   * For a list that may look at many rows and show few: how far a page looks. Null: to the end. The page ends
+   * there, however short it is.
+   */
   readonly lookEnd?: (after: readonly unknown[]) => Promise<readonly unknown[] | null>;
-  /** Reads at most `limit` rows behind the position `after`, which is empty for the first page, and up to `end` unless that is null. */
+  /**
+   * Reads at most `limit` rows behind the position `after`, which is empty for the first page, and up to
+   * `end` unless that is null.
+   */
   readonly read: (range: PageRange) => Promise<readonly T[]>;
   /** The position of a row in the order of the list. */
   readonly position: (row: T) => readonly unknown[];
@@ -30,11 +36,17 @@ export interface PageRequest<T> {
   readonly bytes: (row: T) => number;
 }
 
-/** Bytes of JSON of a page: a row of a large template or calendar has tens of KiB, and a page up to 1,000 rows. */
+/**
+ * Bytes of JSON of a page: a row of a large template or calendar has tens of KiB, and a page up to 1,000
+ * rows.
+ */
 const MAX_PAGE_BYTES = 1_024 * 1_024;
 /** What stands around the rows: the names of the members and the page key. */
 const FRAME_BYTES = 10 * 1_024;
-/** Rows of the first read. The size of the others is guessed from them, so that no page holds many large rows in memory. */
+/**
+ * Rows of the first read. The size of the others is guessed from them, so that no page holds many large rows
+ * in memory.
+ */
 const FIRST_READ = 101;
 
 /** Reads lists page by page; a page key is the signed position of the last row. */

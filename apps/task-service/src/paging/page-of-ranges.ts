@@ -1,4 +1,7 @@
-/** A list whose rows lie in several ranges of one index: first the columns that say which range, then the instant, then the identifier. */
+/**
+ * A list whose rows lie in several ranges of one index: first the columns that say which range, then the
+ * instant, then the identifier.
+ */
 export interface RangedList {
   readonly table: string;
   readonly instant: string;
@@ -12,10 +15,13 @@ export interface RangedList {
   readonly filter?: string | undefined;
 }
 
-/** Ids of the first `:limit` rows after (`:afterInstant`, `:afterId`) and before `:beforeInstant`, as an SQL array: the first of each range, and of
- *  these the first. Each range is read by the index in its order, so a list costs what it shows, whether one range has most of the rows or
- *  none. Rows are compared whole, not key by key with `=`: of a key that comes from a list PostgreSQL expects as many rows as the average
- *  one has, and while much of the table is not yet vacuumed it then reads all there are and sorts them. */
+/**
+ * Ids of the first `:limit` rows after (`:afterInstant`, `:afterId`) and before `:beforeInstant`, as an SQL
+ * array: the first of each range, and of these the first. Each range is read by the index in its order, so a
+ * list costs what it shows, whether one range has most of the rows or none. Rows are compared whole, not key
+ * by key with `=`: of a key that comes from a list PostgreSQL expects as many rows as the average one has,
+ * and while much of the table is not yet vacuumed it then reads all there are and sorts them.
+ */
 export function pageOfFewRanges(list: RangedList): string {
   return `ARRAY(
     SELECT ranged.id FROM ${list.sources} CROSS JOIN LATERAL (${rowsOf(list)} LIMIT :limit) AS ranged
@@ -23,9 +29,12 @@ export function pageOfFewRanges(list: RangedList): string {
     LIMIT :limit)`;
 }
 
-/** The same for a thousand ranges, of which a page could otherwise read `:limit` rows each. Only the `:limit` ranges that begin first can
- *  be on the page. Of each of them `:few` rows are read, and more only where the page may need them. `:few` is the root of `:limit`:
- *  then the rows of the second and of the third read together are fewest. */
+/**
+ * The same for a thousand ranges, of which a page could otherwise read `:limit` rows each. Only the `:limit`
+ * ranges that begin first can be on the page. Of each of them `:few` rows are read, and more only where the
+ * page may need them. `:few` is the root of `:limit`: then the rows of the second and of the third read
+ * together are fewest.
+ */
 export function pageOfManyRanges(list: RangedList): string {
   const keys = list.keys.join(', ');
   const order = orderOf(list);

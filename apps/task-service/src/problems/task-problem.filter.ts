@@ -165,7 +165,10 @@ function busProblem(error: unknown): Problem | null {
 /** Description of 400. */
 const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
 
-/** Documents the response that refuses a request for these reasons, which have the same status. @param instance the path of the example */
+/**
+ * Documents the response that refuses a request for these reasons, which have the same status.
+ * @param instance the path of the example
+ */
 export function TaskProblemResponse(
   description: string,
   instance: string,

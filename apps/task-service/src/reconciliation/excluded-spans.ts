@@ -4,7 +4,10 @@ import type { ExaminedSchedule, ScheduleSpan } from './reconciliation.repository
 
 type Span = Omit<ScheduleSpan, 'scheduleId'>;
 
-/** The dates that the schedules leave out, each in the zone of its schedule. Schedules with the same calendar and zone are computed once. */
+/**
+ * The dates that the schedules leave out, each in the zone of its schedule. Schedules with the same calendar
+ * and zone are computed once.
+ */
 export function excludedSpans(schedules: readonly ExaminedSchedule[]): ScheduleSpan[] {
   const known = new Map<string, Span[]>();
   return schedules.flatMap((schedule) => {

@@ -7,8 +7,10 @@ import { GenerationPositions } from './generation-positions.service';
 const GRACE_MINUTES = 60;
 const LOGGED_FINDINGS = 100;
 
-/** Corrects the positions of triggers and of generation once an hour, and counts facilities for which nothing is generated. Each replica
- *  examines all of them, so that each reports the same count. */
+/**
+ * Corrects the positions of triggers and of generation once an hour, and counts facilities for which nothing
+ * is generated. Each replica examines all of them, so that each reports the same count.
+ */
 @Injectable()
 export class GenerationPositionsJob extends RecurringJob {
   private readonly log = new Logger(GenerationPositionsJob.name);

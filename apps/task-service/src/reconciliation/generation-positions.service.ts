@@ -34,9 +34,11 @@ const COMPARED_OCCURRENCES = 1_000;
 const MAX_FINDINGS = 10_000;
 const GENERATED_AGAIN = 'generated again with the next fire';
 
-/** Finds what a clock that was ahead for a time has left: triggers that fire in a year only, and schedules that count as generated although
- *  instances are missing. Every repair may come twice, and whoever is faster wins. Facilities without a trigger are found too; only an
- *  operator can judge whether that is meant. */
+/**
+ * Finds what a clock that was ahead for a time has left: triggers that fire in a year only, and schedules
+ * that count as generated although instances are missing. Every repair may come twice, and whoever is faster
+ * wins. Facilities without a trigger are found too; only an operator can judge whether that is meant.
+ */
 @Injectable()
 export class GenerationPositions {
   constructor(

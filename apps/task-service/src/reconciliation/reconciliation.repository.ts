@@ -34,15 +34,17 @@ export interface FiringTrigger extends Leftover {
   readonly timeZone: string;
 }
 
-/** Of the advisory lock under which one process at a time reconciles. Any fixed number that nothing else uses. */
+/**
+ * Of the advisory lock under which one process at a time reconciles. Any fixed number that nothing else uses.
+ */
 const LOCK_KEY = 0x7265_636f;
 const TRIGGERS_PER_PAGE = 10_000;
 export const MAX_LEFTOVERS = 10_000;
 
 // Hand-written SQL: each row costs one or two probes of an index, so that all schedules can be examined every
 // hour; a sub-query with a limit is looked up for each, EXISTS may read the other table as a whole. The order
-// keeps to the index: where nearly all instances are of one schedule, each probe would read them all. An Active
-// schedule is to have instances; where its facility has a trigger, they are to reach past now.
+// keeps to the index: where nearly all instances are of one schedule, each probe would read them all. An
+// Active schedule is to have instances; where its facility has a trigger, they are to reach past now.
 const EXAMINE = `
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", start_date AS "startDate",
     end_date AS "endDate", calendar_id AS "calendarId", generated_until AS "generatedUntil",
@@ -119,14 +121,20 @@ const EVENTS_OF_OTHER_TYPES = `
 export class ReconciliationRepository {
   constructor(@InjectDataSource() readonly dataSource: DataSource) {}
 
-  /** Keeps other processes from reconciling until the transaction ends; false when one is at it. @param waits for that one */
+  /**
+   * Keeps other processes from reconciling until the transaction ends; false when one is at it.
+   * @param waits for that one
+   */
   async lock(manager: EntityManager, waits: boolean): Promise<boolean> {
     const lock = waits ? 'pg_advisory_xact_lock($1) IS NOT NULL' : 'pg_try_advisory_xact_lock($1)';
     const rows = await manager.query<{ isLocked: boolean }[]>(`SELECT ${lock} AS "isLocked"`, [LOCK_KEY]);
     return rows[0]?.isLocked ?? false;
   }
 
-  /** The next schedules by id, at most `limit`. @param graceMinutes what was made later may still be on its way */
+  /**
+   * The next schedules by id, at most `limit`.
+   * @param graceMinutes what was made later may still be on its way
+   */
   async examine(
     manager: EntityManager,
     after: string,

@@ -64,8 +64,10 @@ const PAGE_SIZE = 1_000;
 const PARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
-/** Finds what a lost message or a restored database left undone, and does it again. Every repair may come twice. Each is done by itself:
- *  one that fails is named, and stops no other. */
+/**
+ * Finds what a lost message or a restored database left undone, and does it again. Every repair may come
+ * twice. Each is done by itself: one that fails is named, and stops no other.
+ */
 @Injectable()
 export class ReconciliationService {
   constructor(
@@ -75,7 +77,10 @@ export class ReconciliationService {
     @Inject(TASK_CONFIG) private readonly config: GenerationConfig,
   ) {}
 
-  /** Examines every schedule, a thousand in a transaction, fewer where these take too long. One that does by itself is named. */
+  /**
+   * Examines every schedule, a thousand in a transaction, fewer where these take too long. One that does by
+   * itself is named.
+   */
   async reconcileSchedules(options: ReconciliationOptions): Promise<Finding[]> {
     const { isStopping = () => false, progress = () => undefined } = options;
     const findings: Finding[] = [];
@@ -221,7 +226,10 @@ export class ReconciliationService {
     return { problem, facilityId, id, repair: 'generation is requested' };
   }
 
-  /** What is to be done; null where nothing is. @param requested facilities whose generation is already requested */
+  /**
+   * What is to be done; null where nothing is.
+   * @param requested facilities whose generation is already requested
+   */
   private repairOf(
     { problem }: Finding,
     schedule: ExaminedSchedule,
@@ -236,7 +244,8 @@ export class ReconciliationService {
     return async (manager) => {
       if (isOnExcludedDates) await this.repository.forgetRevision(manager, scheduleId);
       if (requested.has(facilityId)) return;
-      // By the message that a trigger's fire sends: its consumer generates for the whole facility what is missing.
+      // By the message that a trigger's fire sends: its consumer generates for the whole facility what is
+      // missing.
       await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: now })]);
       requested.add(facilityId);
     };
@@ -271,7 +280,11 @@ export class ReconciliationService {
     const changedAt = await databaseNow(manager);
     const schedule = { ...inactive, status };
     await this.alignment.begin(manager, {
-      ...{ schedule, cause, actor: null, changedAt, onlyCopies: false },
+      schedule,
+      cause,
+      actor: null,
+      changedAt,
+      onlyCopies: false,
     });
   }
 }
@@ -287,7 +300,10 @@ function isDueAt(schedule: ExaminedSchedule, instant: Date): boolean {
   }
 }
 
-/** Tells why a trigger cannot be evaluated; null when it can. Thousands of facilities have the same few settings. */
+/**
+ * Tells why a trigger cannot be evaluated; null when it can. Thousands of facilities have the same few
+ * settings.
+ */
 function rememberingEvaluation(): (trigger: FiringTrigger) => string | null {
   const known = new Map<string, string | null>();
   return ({ schedule, timeZone: zone }) => {

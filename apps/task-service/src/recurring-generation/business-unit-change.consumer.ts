@@ -18,13 +18,20 @@ const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * MINUTE_MS,
 ] as const;
 
-/** A unit may hold more facilities than one message lists. Their triggers are changed by statements of so many. */
+/**
+ * A unit may hold more facilities than one message lists. Their triggers are changed by statements of so
+ * many.
+ */
 const FACILITIES_PER_STATEMENT = 5_000;
 
-/** Business units hold facilities active. A facility that is held has recurring generation; it ends when the last unit lets go of it.
+/**
+ * Business units hold facilities active. A facility that is held has recurring generation; it ends when the
+ * last unit lets go of it.
  *
- *  `Activated` adds facilities, `Updated` carries the whole list of an active unit, `Deactivated` ends all of the unit's. Delayed retries
- *  overtake: a change is ignored where a younger one is known, for the pair of unit and facility or for the unit as a whole. */
+ * `Activated` adds facilities, `Updated` carries the whole list of an active unit, `Deactivated` ends all of
+ * the unit's. Delayed retries overtake: a change is ignored where a younger one is known, for the pair of
+ * unit and facility or for the unit as a whole.
+ */
 @Injectable()
 export class BusinessUnitChangeConsumer {
   private readonly logger = new Logger(BusinessUnitChangeConsumer.name);
@@ -87,7 +94,8 @@ export class BusinessUnitChangeConsumer {
     { listedAt }: NotedUnit,
     conversationId: string | null,
   ): Promise<void> {
-    // All facilities of the change at once: locks taken in two goes could be in another order than somebody else's.
+    // All facilities of the change at once: locks taken in two goes could be in another order than somebody
+    // else's.
     await this.facilities.lockWithActive(transaction, change, facilityIds);
     await this.retire(transaction, await this.facilities.endUnlisted(transaction, change, facilityIds));
     await this.addListed(transaction, change, { facilityIds, listedAt }, conversationId);

@@ -13,7 +13,10 @@ abstract class AppliedChange {
   readonly appliedAt!: Date;
 }
 
-/** The last change of each business unit, for version 0.2. Since then `BusinessUnitFacility` knows it for each facility. */
+/**
+ * The last change of each business unit, for version 0.2. Since then `BusinessUnitFacility` knows it for each
+ * facility.
+ */
 @Entity('business_unit_changes')
 export class AppliedBusinessUnitChange extends AppliedChange {
   @PrimaryColumn({
@@ -31,7 +34,10 @@ export class AppliedBusinessUnitChange extends AppliedChange {
   readonly perUnitAt!: Date | null;
 }
 
-/** Whether a business unit holds a facility active, by the last change applied to the pair: an older one that arrives later is stale. */
+/**
+ * Whether a business unit holds a facility active, by the last change applied to the pair: an older one that
+ * arrives later is stale.
+ */
 @Entity('business_unit_facilities')
 @Index('business_unit_facilities_active', ['facilityId'], { where: 'is_active' })
 export class BusinessUnitFacility extends AppliedChange {
@@ -52,18 +58,26 @@ export class BusinessUnitFacility extends AppliedChange {
   @Column({ name: 'is_active', type: 'boolean' })
   readonly isActive!: boolean;
 
-  /** The pair's last `Activated`; '-infinity' when only lists activated it, null when the previous release wrote it last. */
+  /**
+   * The pair's last `Activated`; '-infinity' when only lists activated it, null when the previous release
+   * wrote it last.
+   */
   @Column({ name: 'activated_at', type: 'timestamptz', nullable: true })
   readonly activatedAt!: Date | number | null;
 }
 
-/** A business unit as its changes left it, whatever order they came in. It keeps out changes of facilities that it has no pair with. */
+/**
+ * A business unit as its changes left it, whatever order they came in. It keeps out changes of facilities
+ * that it has no pair with.
+ */
 @Entity('business_units')
 export class BusinessUnit {
   @PrimaryColumn({ name: 'business_unit_id', ...BIGINT, primaryKeyConstraintName: 'business_units_pkey' })
   readonly businessUnitId!: number;
 
-  /** The dates of its activations since the last deactivation, ascending; none while the unit is not active. */
+  /**
+   * The dates of its activations since the last deactivation, ascending; none while the unit is not active.
+   */
   @Column({ type: 'timestamptz', array: true, default: () => `'{}'` })
   readonly activations!: Date[];
 

@@ -12,11 +12,17 @@ export interface NotedUnit {
   readonly youngerList: number[] | null;
   /** The date of the last `Updated`, to the microsecond; null when none is known. */
   readonly listedAt: string | null;
-  /** An activation precedes the last `Updated`: the unit has the facilities on its list, and those activated later. */
+  /**
+   * An activation precedes the last `Updated`: the unit has the facilities on its list, and those activated
+   * later.
+   */
   readonly isListed: boolean;
 }
 
-/** First key of the advisory locks of facilities; the second is one of a few, because a server has room for some thousand locks only. */
+/**
+ * First key of the advisory locks of facilities; the second is one of a few, because a server has room for
+ * some thousand locks only.
+ */
 const FACILITY_LOCK_CLASS = 0x6275_6e69;
 const LOCK_COUNT = 64;
 
@@ -130,7 +136,10 @@ const DEACTIVATE = `
 /** Every statement on `task.business_units` and `task.business_unit_facilities`. */
 @Injectable()
 export class BusinessUnitFacilitiesRepository {
-  /** Notes the change for its business unit, which stays locked until the transaction ends, and tells how the unit stands. */
+  /**
+   * Notes the change for its business unit, which stays locked until the transaction ends, and tells how the
+   * unit stands.
+   */
   async noteChange(
     manager: EntityManager,
     { businessUnitId, changeType, occurredAtUtc }: BusinessUnitChangeV1,
@@ -142,8 +151,10 @@ export class BusinessUnitFacilitiesRepository {
     return rows[0];
   }
 
-  /** Locks the facilities until the transaction ends, so that the changes of one take turns across replicas; before `activate`, whose
-   *  statement must see what the last holder did. */
+  /**
+   * Locks the facilities until the transaction ends, so that the changes of one take turns across replicas;
+   * before `activate`, whose statement must see what the last holder did.
+   */
   async lock(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
     await manager.query(LOCK, [FACILITY_LOCK_CLASS, facilityIds]);
   }
@@ -157,9 +168,11 @@ export class BusinessUnitFacilitiesRepository {
     await manager.query(LOCK_WITH_ACTIVE, [FACILITY_LOCK_CLASS, facilityIds, businessUnitId]);
   }
 
-  /** Activates the pairs of the change's business unit and these facilities. Gives the facilities, in ascending order, whose pair knew no
-   *  younger change, and whether the pair was inactive before. @param listedAt the date of the list that they are on; null: they are the
-   *  activation's own */
+  /**
+   * Activates the pairs of the change's business unit and these facilities. Gives the facilities, in
+   * ascending order, whose pair knew no younger change, and whether the pair was inactive before.
+   * @param listedAt the date of the list that they are on; null: they are the activation's own
+   */
   activate(
     manager: EntityManager,
     { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,
@@ -169,8 +182,10 @@ export class BusinessUnitFacilitiesRepository {
     return manager.query(ACTIVATE, values);
   }
 
-  /** Ends the active pairs of the change's business unit, except with the facilities on its list and those with a younger change. Gives the
-   *  facilities of the ended pairs, in ascending order. */
+  /**
+   * Ends the active pairs of the change's business unit, except with the facilities on its list and those
+   * with a younger change. Gives the facilities of the ended pairs, in ascending order.
+   */
   async endUnlisted(
     manager: EntityManager,
     { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,
@@ -181,8 +196,10 @@ export class BusinessUnitFacilitiesRepository {
     return rows.map(({ facilityId }) => facilityId);
   }
 
-  /** Ends the active pairs of the change's business unit, except those that were activated later. Gives the facilities of the ended pairs,
-   *  in ascending order. */
+  /**
+   * Ends the active pairs of the change's business unit, except those that were activated later. Gives the
+   * facilities of the ended pairs, in ascending order.
+   */
   async deactivate(
     manager: EntityManager,
     { businessUnitId, eventId, occurredAtUtc }: BusinessUnitChangeV1,

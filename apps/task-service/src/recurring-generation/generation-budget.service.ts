@@ -137,9 +137,12 @@ export class GenerationBudget {
     return this.instances.countPendingOfSchedules(manager, spans, window.until);
   }
 
-  /** Refuses a schedule that would give its facility more than it may have. Those of the same second do not see each other; generation keeps
-   *  to the limit whatever was let through. Calendars, which only take away, are not looked at.
-   *  @throws {TaskError} instance-limit-reached */
+  /**
+   * Refuses a schedule that would give its facility more than it may have. Those of the same second do not
+   * see each other; generation keeps to the limit whatever was let through. Calendars, which only take away,
+   * are not looked at.
+   * @throws {TaskError} instance-limit-reached
+   */
   async require(wanted: WantedSchedule, now: Date, manager?: EntityManager): Promise<void> {
     if (this.isSmall(wanted.recurrence, now)) return;
     const isWithin =

@@ -8,7 +8,10 @@ import { z } from 'zod';
 import { cron, facilityId, instant, timeZone } from '../fields/fields';
 import { TRIGGER_GROUP } from '../scheduler/trigger.entity';
 
-/** Body of the schedule command. Only its shape is judged here: the consumer replies whether the cron and the zone are valid. */
+/**
+ * Body of the schedule command. Only its shape is judged here: the consumer replies whether the cron and the
+ * zone are valid.
+ */
 export class ScheduleGenerationDto extends createZodDto(
   z.strictObject({
     facilityId: z.int().min(1),

@@ -69,7 +69,10 @@ function BusResponses(instance: string): MethodDecorator {
   );
 }
 
-/** Commands that are requests over the bus: the reply, from whichever replica consumed the request, goes back to the caller. */
+/**
+ * Commands that are requests over the bus: the reply, from whichever replica consumed the request, goes back
+ * to the caller.
+ */
 @Controller('commands')
 @ApiTags('Recurring generation')
 @RequirePersona(Persona.InternalPartner)

@@ -3,14 +3,16 @@ import { countPlanned, openSchedules, planGeneration, planNothing, shorterWindow
 type Schedules = Parameters<typeof planGeneration>[0];
 
 const schedule = (overrides: Partial<Schedules[number]> = {}): Schedules[number] => ({
-  ...{ scheduleId: 'a', schedule: '0 6 * * *', timeZone: 'UTC', startDate: null, endDate: null },
-  ...{
-    calendarId: null,
-    excludedDates: null,
-    calendarRevision: null,
-    generatedRevision: null,
-    isCalendarStale: false,
-  },
+  scheduleId: 'a',
+  schedule: '0 6 * * *',
+  timeZone: 'UTC',
+  startDate: null,
+  endDate: null,
+  calendarId: null,
+  excludedDates: null,
+  calendarRevision: null,
+  generatedRevision: null,
+  isCalendarStale: false,
   generatedUntil: new Date('2026-01-01T06:00:00Z'),
   ...overrides,
 });
@@ -64,7 +66,9 @@ describe('occurrences to generate', () => {
     expect(due(found)).toEqual(['a 03T06']);
     expect(found.plans).toEqual([
       expect.objectContaining({
-        ...{ isCalendarStale: true, generatedUntil: WINDOW.until, calendarRevision: 2 },
+        isCalendarStale: true,
+        generatedUntil: WINDOW.until,
+        calendarRevision: 2,
       }),
     ]);
   });

@@ -17,7 +17,10 @@ export interface GenerationWindow {
   readonly until: Date;
   /** What should have been generated before this is not made up for. */
   readonly earliest: Date;
-  /** Nothing that was due until then is generated: no business unit held the facility active. Null: it always was. */
+  /**
+   * Nothing that was due until then is generated: no business unit held the facility active. Null: it always
+   * was.
+   */
   readonly activeSince?: Date | null;
 }
 
@@ -49,8 +52,10 @@ export interface GenerationPlans {
   readonly isComplete: boolean;
 }
 
-/** Plans in the order of the schedules, of `room` instances at most. Schedules with the same recurrence and span, the rule within a
- *  facility, are computed once. */
+/**
+ * Plans in the order of the schedules, of `room` instances at most. Schedules with the same recurrence and
+ * span, the rule within a facility, are computed once.
+ */
 export function planGeneration(
   schedules: readonly GeneratingSchedule[],
   window: GenerationWindow,

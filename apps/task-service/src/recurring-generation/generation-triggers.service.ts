@@ -24,7 +24,9 @@ import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repo
 import { nextOccurrence } from '../schedules/occurrences';
 import { GenerationRefused, type GenerationRequest, generationSettings } from './generation-settings';
 
-/** Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it. */
+/**
+ * Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it.
+ */
 @Injectable()
 export class GenerationTriggersService {
   constructor(
@@ -35,9 +37,12 @@ export class GenerationTriggersService {
     @Inject(TASK_CONFIG) private readonly config: PlannerConfig,
   ) {}
 
-  /** Creates or replaces the facility's trigger; repeating it changes nothing. A pause outlives it, and the response tells of it.
-   *  @param conversationId that of the message that asked for it
-   *  @throws {GenerationRefused} for a request that cannot be carried out */
+  /**
+   * Creates or replaces the facility's trigger; repeating it changes nothing. A pause outlives it, and the
+   * response tells of it.
+   * @param conversationId that of the message that asked for it
+   * @throws {GenerationRefused} for a request that cannot be carried out
+   */
   async schedule(
     manager: EntityManager,
     { facilityId, ...request }: GenerationRequest,
@@ -66,11 +71,15 @@ export class GenerationTriggersService {
     };
   }
 
-  /** Gives triggers to facilities that a business unit holds active from now on, by a handful of statements; repeating it changes nothing.
-   *  A facility gets back the settings and the pause that it had before it became inactive. One whose settings cannot be evaluated any more
-   *  holds up no other: its trigger is in ERROR.
-   *  @param facilityIds each once, ascending, so that transactions with common facilities lock them in the same order
-   *  @throws {GenerationRefused} for a request that cannot be carried out at any facility */
+  /**
+   * Gives triggers to facilities that a business unit holds active from now on, by a handful of statements;
+   * repeating it changes nothing. A facility gets back the settings and the pause that it had before it
+   * became inactive. One whose settings cannot be evaluated any more holds up no other: its trigger is in
+   * ERROR.
+   * @param facilityIds each once, ascending, so that transactions with common facilities lock them in the
+   * same order
+   * @throws {GenerationRefused} for a request that cannot be carried out at any facility
+   */
   async scheduleAll(
     manager: EntityManager,
     facilityIds: readonly number[],
@@ -116,7 +125,8 @@ export class GenerationTriggersService {
   ): Promise<void> {
     const newCrons = changed.filter(({ trigger, plan }) => plan.schedule !== trigger.schedule);
     const scheduledPlans = [...created, ...newCrons.map(({ plan }) => plan)];
-    // A facility that was inactive may have no instances to come, and one with a rare trigger needs them before its first fire.
+    // A facility that was inactive may have no instances to come, and one with a rare trigger needs them
+    // before its first fire.
     const generates = [...created, ...changed.map(({ plan }) => plan)]
       .filter(({ state }) => state !== 'PAUSED' && state !== 'ERROR')
       .filter((plan) => inactive.has(plan.facilityId) || planner.isRare(plan));
@@ -130,7 +140,10 @@ export class GenerationTriggersService {
   }
 }
 
-/** The plan of a facility's trigger. @param existing the trigger that it has, or had before it became inactive */
+/**
+ * The plan of a facility's trigger.
+ * @param existing the trigger that it has, or had before it became inactive
+ */
 type PlanOf = (existing: ExistingTrigger | null) => TriggerPlan;
 type ExistingTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
 type Wanted = ReadonlyMap<number, { readonly remembered: ExistingTrigger | null; readonly planOf: PlanOf }>;
@@ -143,7 +156,10 @@ interface StoredTriggers {
 
 type PlannerConfig = Pick<TaskServiceConfig, 'TRIGGER_JITTER_SECONDS' | 'GENERATION_HORIZON_DAYS'>;
 
-/** Plans triggers as of one instant. Facilities with the same cron and zone, the rule within a request, are computed once. */
+/**
+ * Plans triggers as of one instant. Facilities with the same cron and zone, the rule within a request, are
+ * computed once.
+ */
 class Planner {
   private readonly occurrences = new Map<string, { recent: Date; next: Date; second: Date }>();
 
@@ -152,7 +168,9 @@ class Planner {
     private readonly config: PlannerConfig,
   ) {}
 
-  /** A trigger for which nobody asked for an expression does not fire with all the others at the default one. */
+  /**
+   * A trigger for which nobody asked for an expression does not fire with all the others at the default one.
+   */
   plan(request: GenerationRequest, existing: ExistingTrigger | null): TriggerPlan {
     const { facilityId } = request;
     const { schedule, timeZone } = generationSettings(request, existing);
@@ -209,8 +227,10 @@ class Planner {
   }
 }
 
-/** An overdue occurrence of an unchanged trigger is still to fire. One that lies beyond the next occurrence was planned by a clock that was
- *  ahead. */
+/**
+ * An overdue occurrence of an unchanged trigger is still to fire. One that lies beyond the next occurrence
+ * was planned by a clock that was ahead.
+ */
 function isChanged(trigger: Trigger, plan: TriggerPlan): boolean {
   const hasOtherSettings =
     plan.schedule !== trigger.schedule ||

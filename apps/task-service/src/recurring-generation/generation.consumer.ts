@@ -6,8 +6,11 @@ import { exponentialRetryDelayMs } from '@platform/time';
 import { InstanceGenerationService } from './instance-generation.service';
 import { QUEUES } from './queues';
 
-/** Waits before the five retries of the generator, 10 ms to 100 s; the last two in the broker, so that a facility that fails holds no
- *  delivery of others. Source: task messaging spec, Limits. Each retry is a new transaction, so none is held open meanwhile. */
+/**
+ * Waits before the five retries of the generator, 10 ms to 100 s; the last two in the broker, so that a
+ * facility that fails holds no delivery of others. Source: task messaging spec, Limits. Each retry is a new
+ * transaction, so none is held open meanwhile.
+ */
 const GENERATOR_RETRIES = {
   immediateRetryDelaysMs: [1, 2, 3].map(exponentialRetryDelayMs),
   retryDelaysMs: [4, 5].map(exponentialRetryDelayMs),

@@ -15,8 +15,10 @@ import { InstanceAlignmentService } from './instance-alignment.service';
 /** Every replica looks for work this often. */
 const INTERVAL_MS = 2 * SECOND_MS;
 
-/** Carries out, step by step, what changes of schedules have left over. A step is a transaction: after a crash any replica goes on where the
- *  last one ended. Replicas take steps of different schedules at the same time. */
+/**
+ * Carries out, step by step, what changes of schedules have left over. A step is a transaction: after a crash
+ * any replica goes on where the last one ended. Replicas take steps of different schedules at the same time.
+ */
 @Injectable()
 export class InstanceAlignmentJob extends RecurringJob {
   private readonly log = new Logger(InstanceAlignmentJob.name);
@@ -37,8 +39,10 @@ export class InstanceAlignmentJob extends RecurringJob {
     );
   }
 
-  /** Takes steps until there is none left that it could take; gives how many instances were cancelled. A schedule whose step fails holds up
-   *  no other. */
+  /**
+   * Takes steps until there is none left that it could take; gives how many instances were cancelled. A
+   * schedule whose step fails holds up no other.
+   */
   async run(): Promise<number> {
     const failed: string[] = [];
     let cancelled = 0;

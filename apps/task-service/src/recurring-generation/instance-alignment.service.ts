@@ -10,7 +10,10 @@ import { recurrenceOf } from '../schedules/recurrence';
 import type { Schedule } from '../schedules/schedule.entity';
 import { planRelease, type Wanted } from './release-plan';
 
-/** Instances that one transaction looks at: locks last for a fraction of a second, whatever a schedule has to come. */
+/**
+ * Instances that one transaction looks at: locks last for a fraction of a second, whatever a schedule has to
+ * come.
+ */
 const INSTANCES_PER_STEP = 5_000;
 const INSTANCES_PER_COUNT = 20_000;
 
@@ -34,9 +37,12 @@ export interface Alignment {
 
 type StepTaken = { readonly cancelled: number; readonly doneUntil: Date; readonly isLast: boolean };
 
-/** Brings the instances to come of a schedule in line with what it is now: pending ones that it still wants keep their identifier and get
- *  its name and template, the others are cancelled. The first step belongs to the transaction of the change, the others to a job of any
- *  replica. What is missing is added by generation, not here. */
+/**
+ * Brings the instances to come of a schedule in line with what it is now: pending ones that it still wants
+ * keep their identifier and get its name and template, the others are cancelled. The first step belongs to
+ * the transaction of the change, the others to a job of any replica. What is missing is added by generation,
+ * not here.
+ */
 @Injectable()
 export class InstanceAlignmentService {
   private readonly logger = new Logger(InstanceAlignmentService.name);
@@ -47,8 +53,10 @@ export class InstanceAlignmentService {
     private readonly schedules: GeneratingSchedulesRepository,
   ) {}
 
-  /** Takes the first step for a locked schedule and notes what is left. Gives how many instances are cancelled, those of later steps
-   *  included. */
+  /**
+   * Takes the first step for a locked schedule and notes what is left. Gives how many instances are
+   * cancelled, those of later steps included.
+   */
   async begin(manager: EntityManager, asked: Alignment): Promise<number> {
     const { scheduleId } = asked.schedule;
     const before = await this.releases.find(manager, scheduleId);
@@ -98,7 +106,11 @@ export class InstanceAlignmentService {
     const { kept, released, end } = planRelease(wanted, after, [first, ...others]);
     const cancelledAt = changedAt;
     const cancelled = await this.instances.release(manager, {
-      ...{ scheduleId, due: released, cause, actor, cancelledAt },
+      scheduleId,
+      due: released,
+      cause,
+      actor,
+      cancelledAt,
     });
     await this.instances.copyFromSchedule(manager, scheduleId, kept);
     const isLast = due.length < INSTANCES_PER_STEP && kept.length + released.length === due.length;
@@ -129,7 +141,10 @@ export class InstanceAlignmentService {
     }
   }
 
-  /** Of a schedule that cannot be evaluated nobody knows which of its instances are right: all stay until it is repaired. */
+  /**
+   * Of a schedule that cannot be evaluated nobody knows which of its instances are right: all stay until it
+   * is repaired.
+   */
   private async wantedOf(manager: EntityManager, schedule: AlignedSchedule): Promise<Wanted> {
     if (schedule.status !== 'Active') return 'none';
     const excludedDates = await this.schedules.excludedDates(manager, schedule.calendarId);

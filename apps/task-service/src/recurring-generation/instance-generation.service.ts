@@ -13,8 +13,10 @@ import { type GenerationPlan, type GenerationPlans, planGeneration } from './gen
 import { InstanceAlignmentService } from './instance-alignment.service';
 
 const ROWS_PER_INSERT = 5_000;
-/** A run ends after so many instances and asks for another one, which comes after those of other facilities: one with many instances holds
- *  up nobody, and locks do not last, whatever a trigger's gap is. */
+/**
+ * A run ends after so many instances and asks for another one, which comes after those of other facilities:
+ * one with many instances holds up nobody, and locks do not last, whatever a trigger's gap is.
+ */
 const INSTANCES_PER_RUN = 10_000;
 /** What must be generated before a schedule changes, while its caller waits. */
 const INSTANCES_PER_CATCH_UP = 100_000;
@@ -29,9 +31,12 @@ export interface GenerationTarget {
   readonly scheduleId?: string;
 }
 
-/** Generates the task instances of Active schedules, at least up to the facility's fire after next, so that one fire may be missed. It
- *  begins where it ended: nothing between then and now is left out. Repeating it creates nothing twice. A schedule that cannot be evaluated
- *  gets its error noted and keeps nothing from the others. */
+/**
+ * Generates the task instances of Active schedules, at least up to the facility's fire after next, so that
+ * one fire may be missed. It begins where it ended: nothing between then and now is left out. Repeating it
+ * creates nothing twice. A schedule that cannot be evaluated gets its error noted and keeps nothing from the
+ * others.
+ */
 @Injectable()
 export class InstanceGenerationService {
   private readonly logger = new Logger(InstanceGenerationService.name);
@@ -53,7 +58,10 @@ export class InstanceGenerationService {
     );
   }
 
-  /** Generates up to the horizon, `perRun` instances at most; the rest in other runs. Gives the number of instances created. */
+  /**
+   * Generates up to the horizon, `perRun` instances at most; the rest in other runs. Gives the number of
+   * instances created.
+   */
   async generate(
     manager: EntityManager,
     target: GenerationTarget,

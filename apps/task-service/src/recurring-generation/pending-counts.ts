@@ -13,8 +13,10 @@ interface Counted {
   readonly untilMs: number;
 }
 
-/** Large counts of pending instances, for a second: a facility that is full is asked for over and over, and each count reads up to 200,000
- *  entries of an index. */
+/**
+ * Large counts of pending instances, for a second: a facility that is full is asked for over and over, and
+ * each count reads up to 200,000 entries of an index.
+ */
 export class PendingCounts {
   private readonly counts = new Map<number, Counted>();
 

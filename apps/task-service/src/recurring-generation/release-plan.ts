@@ -11,8 +11,10 @@ export interface ReleasePlan {
   readonly end: Date;
 }
 
-/** So many occurrences are looked at in one step: where a schedule is due far more often than it has instances, a step ends before the last
- *  of them. */
+/**
+ * So many occurrences are looked at in one step: where a schedule is due far more often than it has
+ * instances, a step ends before the last of them.
+ */
 const OCCURRENCES_PER_STEP = 20_000;
 
 /** Decides about the instances due at the given instants, which ascend and come after `after`. */

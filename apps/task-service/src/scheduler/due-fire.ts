@@ -21,11 +21,13 @@ export interface DueFire {
 
 type FiringTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'nextFireAt' | 'jitterSeconds'>;
 
-/** Decides the fire of a trigger whose `dueAt` is not after `now` (the database's clock).
+/**
+ * Decides the fire of a trigger whose `dueAt` is not after `now` (the database's clock).
  *
- *  Up to 5,400 s late (whole seconds) its oldest missed occurrence fires, and the next one becomes due at once if it
- *  has passed too, so every missed occurrence fires, oldest first. Later than that the trigger is misfired: one fire
- *  for the latest missed occurrence stands for all of them. */
+ * Up to 5,400 s late (whole seconds) its oldest missed occurrence fires, and the next one becomes due at once
+ * if it has passed too, so every missed occurrence fires, oldest first. Later than that the trigger is
+ * misfired: one fire for the latest missed occurrence stands for all of them.
+ */
 export function decideFire(dueAt: Date, now: Date, expression: CronExpression, zone: TimeZone): DueFire {
   const lateSeconds = Math.floor((now.getTime() - dueAt.getTime()) / SECOND_MS);
   if (lateSeconds <= MISFIRE_THRESHOLD_SECONDS) {
@@ -39,7 +41,10 @@ export function decideFire(dueAt: Date, now: Date, expression: CronExpression, z
   return { scheduledAt, misfired: true, missedCount, nextFireAt: nextOccurrence(expression, zone, now) };
 }
 
-/** When a trigger that has jitter is to fire next: the first of its occurrences, delayed by the jitter, after `now`. */
+/**
+ * When a trigger that has jitter is to fire next: the first of its occurrences, delayed by the jitter, after
+ * `now`.
+ */
 export function nextFireAfter(
   now: Date,
   jitterSeconds: number,
@@ -51,8 +56,10 @@ export function nextFireAfter(
   return new Date(occurrence.getTime() + jitterMs);
 }
 
-/** When a trigger fires for the second time from `now`. A next fire beyond its next occurrence, planned by a clock that was ahead, does not
- *  count. Null if the trigger cannot be evaluated: its own fire tells of that. */
+/**
+ * When a trigger fires for the second time from `now`. A next fire beyond its next occurrence, planned by a
+ * clock that was ahead, does not count. Null if the trigger cannot be evaluated: its own fire tells of that.
+ */
 export function findSecondFire(trigger: FiringTrigger, now: Date): Date | null {
   const { schedule, timeZone: zoneName, nextFireAt, jitterSeconds } = trigger;
   try {
@@ -65,8 +72,10 @@ export function findSecondFire(trigger: FiringTrigger, now: Date): Date | null {
   }
 }
 
-/** The message that has a facility's instances generated: because its trigger fired, or, without a fire, because something changed or
- *  somebody asked for it. */
+/**
+ * The message that has a facility's instances generated: because its trigger fired, or, without a fire,
+ * because something changed or somebody asked for it.
+ */
 export function generationRequested(
   facilityId: number,
   {

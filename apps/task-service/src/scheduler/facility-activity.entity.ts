@@ -1,7 +1,10 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
-/** Since when business units hold a facility active or do not. While none does, it also remembers the trigger that the facility had. */
+/**
+ * Since when business units hold a facility active or do not. While none does, it also remembers the trigger
+ * that the facility had.
+ */
 @Entity('facility_activity')
 export class FacilityActivity {
   @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'facility_activity_pkey' })

@@ -68,11 +68,16 @@ interface ActivityRow {
   readonly isPaused: boolean;
 }
 
-/** Every statement on `task.facility_activity`: since when business units hold a facility active, and what its trigger was before. */
+/**
+ * Every statement on `task.facility_activity`: since when business units hold a facility active, and what its
+ * trigger was before.
+ */
 @Injectable()
 export class FacilityActivityRepository {
-  /** Removes the triggers of those facilities that no business unit holds active any more, and remembers them: their settings and their
-   *  pause come back with the next activation. */
+  /**
+   * Removes the triggers of those facilities that no business unit holds active any more, and remembers them:
+   * their settings and their pause come back with the next activation.
+   */
   async retireInactive(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
     await manager.query(RETIRE_INACTIVE, [facilityIds]);
   }

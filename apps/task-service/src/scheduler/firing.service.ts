@@ -20,7 +20,10 @@ export interface FiredBatch {
   readonly misfired: number;
 }
 
-/** No trigger that waits comes before `from`. What fired earlier has left entries at the head of the index, which are passed over. */
+/**
+ * No trigger that waits comes before `from`. What fired earlier has left entries at the head of the index,
+ * which are passed over.
+ */
 interface TrustedStart {
   readonly from: DuePosition;
   readonly trustedUntilMs: number;
@@ -31,8 +34,10 @@ const START_TRUSTED_MS = 15 * SECOND_MS;
 /** After so many batches the start is found anew. */
 const BATCHES_PER_START = 50;
 
-/** Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is no acquired
- *  state to clean up: a dead replica's locks vanish with its connection. */
+/**
+ * Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is
+ * no acquired state to clean up: a dead replica's locks vanish with its connection.
+ */
 @Injectable()
 export class FiringService {
   private readonly logger = new Logger(FiringService.name);
@@ -46,7 +51,10 @@ export class FiringService {
     private readonly outbound: OutboundProxy,
   ) {}
 
-  /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
+  /**
+   * Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null
+   * without any.
+   */
   async findNextDueDelayMs(): Promise<number | null> {
     const known = this.knownStart();
     const asked = this.forgotten;
@@ -125,8 +133,10 @@ export class FiringService {
   }
 }
 
-/** Opens the span of one fire. It begins a trace of its own: a trigger fires for years, and a trace that never ends shows nothing.
- *  It links to the trace in which the trigger was created or last changed. */
+/**
+ * Opens the span of one fire. It begins a trace of its own: a trigger fires for years, and a trace that never
+ * ends shows nothing. It links to the trace in which the trigger was created or last changed.
+ */
 function openFireSpan({ facilityId, originTrace }: DueTrigger): TraceContext {
   const origin = originTrace === null ? null : traceOf({ traceparent: originTrace });
   return openSpan({

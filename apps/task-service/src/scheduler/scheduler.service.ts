@@ -11,8 +11,10 @@ const LONGEST_SLEEP_MS = 15 * SECOND_MS;
 const TAKEN_ELSEWHERE_DELAY_MS = SECOND_MS;
 const FAILURE_DELAY_MS = 2 * SECOND_MS;
 
-/** The clustered scheduler of this replica: fires due triggers batch by batch, else sleeps until the next is due. An idle
- *  replica asks the database once per 15 s; a trigger that this replica changes wakes it. */
+/**
+ * The clustered scheduler of this replica: fires due triggers batch by batch, else sleeps until the next is
+ * due. An idle replica asks the database once per 15 s; a trigger that this replica changes wakes it.
+ */
 @Injectable()
 export class SchedulerService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(SchedulerService.name);

@@ -1,8 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
-/** An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas and restarts do. One partition
- *  per month; `task.trigger_fires` is the default one. */
+/**
+ * An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas
+ * and restarts do. One partition per month; `task.trigger_fires` is the default one.
+ */
 @Entity('fires')
 @Index('fires_age', ['firedAt'])
 export class TriggerFire {

@@ -73,7 +73,9 @@ export function fireBody({
   return {
     scheduledAtUtc: scheduledAt.toISOString(),
     firedAtUtc: firedAt.toISOString(),
-    ...{ lateMs, misfired, missedCount },
+    lateMs,
+    misfired,
+    missedCount,
   };
 }
 
@@ -82,7 +84,9 @@ export const FIRES: FirePageDto = {
     {
       scheduledAtUtc: '2026-03-02T01:00:00.000Z',
       firedAtUtc: '2026-03-02T01:00:00.024Z',
-      ...{ lateMs: 24, misfired: false, missedCount: 0 },
+      lateMs: 24,
+      misfired: false,
+      missedCount: 0,
     },
   ],
   nextPageKey: null,

@@ -1,7 +1,10 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
-/** States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any more. */
+/**
+ * States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any
+ * more.
+ */
 export const TRIGGER_STATES = ['WAITING', 'PAUSED', 'ERROR'] as const;
 export type TriggerState = (typeof TRIGGER_STATES)[number];
 
@@ -15,8 +18,10 @@ export function triggerName(facilityId: number): string {
   return `facility-${String(facilityId)}`;
 }
 
-/** A facility's share of the jitter, 0 up to `spanSeconds`: the same on every replica and release. Knuth's multiplicative hash spreads
- *  neighbouring numbers evenly. */
+/**
+ * A facility's share of the jitter, 0 up to `spanSeconds`: the same on every replica and release. Knuth's
+ * multiplicative hash spreads neighbouring numbers evenly.
+ */
 export function jitterSecondsOf(facilityId: number, spanSeconds: number): number {
   return spanSeconds === 0 ? 0 : (Math.imul(facilityId % 2 ** 32, 2_654_435_761) >>> 0) % spanSeconds;
 }
@@ -53,7 +58,10 @@ export class Trigger {
   @Column({ name: 'next_fire_at', ...INSTANT })
   readonly nextFireAt!: Date;
 
-  /** How much later than its occurrences it fires: facilities with the default expression do not all fire at once. */
+  /**
+   * How much later than its occurrences it fires: facilities with the default expression do not all fire at
+   * once.
+   */
   @Column({ name: 'jitter_seconds', type: 'integer', default: 0 })
   readonly jitterSeconds!: number;
 
@@ -64,7 +72,9 @@ export class Trigger {
   @Column({ type: 'text', nullable: true, select: false })
   readonly error!: string | null;
 
-  /** The trace in which the trigger was created or last changed, as a W3C `traceparent`: its fires link to it. */
+  /**
+   * The trace in which the trigger was created or last changed, as a W3C `traceparent`: its fires link to it.
+   */
   @Column({ name: 'origin_trace', type: 'text', nullable: true, select: false })
   readonly originTrace!: string | null;
 }

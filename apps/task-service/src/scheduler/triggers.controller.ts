@@ -110,7 +110,10 @@ export class TriggersController {
   ): Promise<FirePageDto> {
     await this.scope.require(caller, MANAGERS, facilityId);
     const { rows, nextPageKey } = await this.pages.read({
-      ...{ list: 'fires', filters: { facilityId }, pageKey, pageSize },
+      list: 'fires',
+      filters: { facilityId },
+      pageKey,
+      pageSize,
       read: (range) => this.triggers.listFires({ facilityId, ...range }),
       position: ({ scheduledAt }) => [scheduledAt],
       bytes: (fire) => jsonBytes(fireBody(fire)),

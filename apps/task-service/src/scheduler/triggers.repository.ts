@@ -186,17 +186,24 @@ export class TriggersRepository {
     const before =
       scheduledAt === undefined ? {} : { scheduledAt: LessThan(new Date(scheduledAt as string)) };
     return this.triggers.manager.find(TriggerFire, {
-      ...{ where: { facilityId, ...before }, order: { scheduledAt: 'DESC' }, take: limit },
+      where: { facilityId, ...before },
+      order: { scheduledAt: 'DESC' },
+      take: limit,
     });
   }
 
-  /** Reads the facility's trigger and keeps everybody else from changing it until the transaction ends. Waits for a fire under way. */
+  /**
+   * Reads the facility's trigger and keeps everybody else from changing it until the transaction ends. Waits
+   * for a fire under way.
+   */
   findAndLock(manager: EntityManager, facilityId: number): Promise<Trigger | null> {
     return manager.findOne(Trigger, { where: { facilityId }, lock: { mode: 'pessimistic_write' } });
   }
 
-  /** Creates the triggers that the facilities lack, and locks those that they have and gives them as they are. Needs READ COMMITTED: it looks
-   *  again at what came in between. */
+  /**
+   * Creates the triggers that the facilities lack, and locks those that they have and gives them as they are.
+   * Needs READ COMMITTED: it looks again at what came in between.
+   */
   async insertOrLock(
     manager: EntityManager,
     plans: readonly TriggerPlan[],
@@ -250,7 +257,10 @@ export class TriggersRepository {
     return affected === 1;
   }
 
-  /** When the next trigger is due. @param from no trigger that waits comes before it; null: nothing is known */
+  /**
+   * When the next trigger is due.
+   * @param from no trigger that waits comes before it; null: nothing is known
+   */
   async findNextDue(
     database: Pick<EntityManager, 'query'>,
     from: DuePosition | null = null,
@@ -261,16 +271,22 @@ export class TriggersRepository {
     return { delayMs, from: { at: fromAt, facilityId: fromFacilityId } };
   }
 
-  /** Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null without any. */
+  /**
+   * Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null
+   * without any.
+   */
   async findNextDueDelayMs(database: Pick<EntityManager, 'query'>): Promise<number | null> {
     return (await this.findNextDue(database)).delayMs;
   }
 
-  /** Locks a batch of due triggers, longest due first, passing over those that another replica is firing, and does with it in the same
-   *  transaction what `decide` says: records the fires, stores their messages and moves their triggers on; and takes triggers that cannot
-   *  be evaluated out of the way of the others, until they are scheduled again. `decide` is called again when PostgreSQL asks for a
-   *  repetition. The messages of occurrences that had fired before are not stored.
-   *  @param from no trigger that waits comes before it; null: nothing is known */
+  /**
+   * Locks a batch of due triggers, longest due first, passing over those that another replica is firing, and
+   * does with it in the same transaction what `decide` says: records the fires, stores their messages and
+   * moves their triggers on; and takes triggers that cannot be evaluated out of the way of the others, until
+   * they are scheduled again. `decide` is called again when PostgreSQL asks for a repetition. The messages of
+   * occurrences that had fired before are not stored.
+   * @param from no trigger that waits comes before it; null: nothing is known
+   */
   async fireDue(dataSource: DataSource, decide: Decide, from: DuePosition | null = null): Promise<Fired> {
     let { fires, failed }: Decisions = { fires: [], failed: [] };
     const acquire = { ...ACQUIRE_DUE, values: positionParameters(from) };
@@ -281,8 +297,11 @@ export class TriggersRepository {
     return { acquired: fires.length + failed.length, recorded: recordedOf(fires, rows) };
   }
 
-  /** As `fireDue`, for a batch that PostgreSQL refuses: each trigger is fired by itself, and one that is refused alone is in ERROR.
-   *  @throws the fault of the server that refused all of them: it is no trigger's, and all stay due */
+  /**
+   * As `fireDue`, for a batch that PostgreSQL refuses: each trigger is fired by itself, and one that is
+   * refused alone is in ERROR.
+   * @throws the fault of the server that refused all of them: it is no trigger's, and all stay due
+   */
   fireEach(dataSource: DataSource, decide: Decide, from: DuePosition | null): Promise<Fired> {
     return inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
       const due = await manager.query<DueTrigger[]>(ACQUIRE_DUE.text, positionParameters(from));
@@ -306,8 +325,11 @@ export class TriggersRepository {
     return recordedOf(decisions.fires, await manager.query<{ messageId: string }[]>(text, values));
   }
 
-  /** Makes the months to come and drops those that ended more than `days` ago, in steps with a transaction each; gives how many were
-   *  dropped. One replica at a time does it. What is left when it stops is for the next run. */
+  /**
+   * Makes the months to come and drops those that ended more than `days` ago, in steps with a transaction
+   * each; gives how many were dropped. One replica at a time does it. What is left when it stops is for the
+   * next run.
+   */
   async keepMonths(days: number, isStopping = (): boolean => false): Promise<number> {
     let dropped = 0;
     for (let step = 0; step < MAX_MONTH_STEPS && !isStopping(); step += 1) {
@@ -329,8 +351,10 @@ export class TriggersRepository {
     });
   }
 
-  /** Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives how many. Of replicas that do
-   *  so at the same time one deletes and the others find nothing left. */
+  /**
+   * Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives
+   * how many. Of replicas that do so at the same time one deletes and the others find nothing left.
+   */
   async deleteOldFires(days: number, limit: number): Promise<number> {
     const rows = await this.triggers.query<{ count: number }[]>(DELETE_OLD_FIRES, [days, limit]);
     return rows[0]?.count ?? 0;
@@ -341,8 +365,11 @@ export class TriggersRepository {
     return rows[0] ?? { lagSeconds: 0, failed: 0 };
   }
 
-  /** The facility's next fire, null without a trigger that fires, and the database's time. `activeSince`: what was due until then is not
-   *  generated, because no business unit held the facility active; null if nothing is known. */
+  /**
+   * The facility's next fire, null without a trigger that fires, and the database's time. `activeSince`: what
+   * was due until then is not generated, because no business unit held the facility active; null if nothing
+   * is known.
+   */
   async findNextFire(
     manager: EntityManager,
     facilityId: number,

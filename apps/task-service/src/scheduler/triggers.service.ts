@@ -8,8 +8,10 @@ import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
 
-/** Pauses and resumes triggers. What came due during a pause is judged like any lateness when it ends: up to 1.5 h every
- *  missed occurrence fires, beyond that one misfire. */
+/**
+ * Pauses and resumes triggers. What came due during a pause is judged like any lateness when it ends: up to
+ * 1.5 h every missed occurrence fires, beyond that one misfire.
+ */
 @Injectable()
 export class TriggersService {
   constructor(
@@ -19,12 +21,18 @@ export class TriggersService {
     private readonly slots: ChangeSlots,
   ) {}
 
-  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy */
+  /**
+   * Repeating it changes nothing.
+   * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
+   */
   pause(facilityId: number, caller: Caller): Promise<Trigger> {
     return this.setStateInTurn(facilityId, 'PAUSED', caller);
   }
 
-  /** Repeating it changes nothing. @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy */
+  /**
+   * Repeating it changes nothing.
+   * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
+   */
   resume(facilityId: number, caller: Caller): Promise<Trigger> {
     return this.setStateInTurn(facilityId, 'WAITING', caller);
   }

@@ -20,8 +20,11 @@ const REFUSALS = { ofShare: 'too-many-changes-at-once', ofAll: 'changes-busy' } 
 
 type PoolConfig = Parameters<typeof httpPoolSize>[0];
 
-/** Bounds the changes and creations that run at once in this replica. A change holds a connection while it waits for the lock of its row.
- *  It therefore waits for its turn here first, without a connection: one caller, schedule or facility cannot take all of them. */
+/**
+ * Bounds the changes and creations that run at once in this replica. A change holds a connection while it
+ * waits for the lock of its row. It therefore waits for its turn here first, without a connection: one
+ * caller, schedule or facility cannot take all of them.
+ */
 @Injectable()
 export class ChangeSlots {
   private readonly changes: Turns;
@@ -40,8 +43,11 @@ export class ChangeSlots {
     this.creations = turnsOf(CREATIONS_AT_ONCE, CREATIONS_WAITING, REFUSALS, refused);
   }
 
-  /** Runs `work` as soon as there is a turn for it. @param target the id of what it changes, or its kind and number
-   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  /**
+   * Runs `work` as soon as there is a turn for it.
+   * @param target the id of what it changes, or its kind and number
+   * @throws {TaskError} too-many-changes-at-once, changes-busy
+   */
   run<T>(target: string, caller: Pick<Caller, 'subject'>, work: () => Promise<T>): Promise<T> {
     const id = target.toLowerCase();
     const shares = [

@@ -11,7 +11,9 @@ export interface CronExpression {
   readonly isEitherDay: boolean;
 }
 
-/** The text is no five-field cron expression, or it names an instant that never comes. `message` says which. */
+/**
+ * The text is no five-field cron expression, or it names an instant that never comes. `message` says which.
+ */
 export class CronExpressionError extends Error {
   override readonly name = 'CronExpressionError';
 }
@@ -40,12 +42,15 @@ const CRON_EXPRESSION_MAX_LENGTH = 200;
 const CACHE_LIMIT = 1_000;
 const cache = new Map<string, CronExpression>();
 
-/** Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field takes `*`,
- *  numbers, ranges, lists and steps; month and weekday also English three-letter names; weekday 7 is Sunday.
- *  List members may overlap (`1-5,5`). A step without a range runs to the end of the field (`5/10` is `5-59/10`).
- *  A day must match both day fields; either one is enough when neither field begins with `*` (crontab(5)).
- *  Seconds, macros (`@daily`) and the extensions `? L W # H` are refused: the spec allows five fields.
- *  @throws {CronExpressionError} for anything else, and for dates that never come such as 31 February. */
+/**
+ * Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field takes `*`,
+ * numbers, ranges, lists and steps; month and weekday also English three-letter names; weekday 7 is Sunday.
+ * List members may overlap (`1-5,5`). A step without a range runs to the end of the field (`5/10` is
+ * `5-59/10`). A day must match both day fields; either one is enough when neither field begins with `*`
+ * (crontab(5)). Seconds, macros (`@daily`) and the extensions `? L W # H` are refused: the spec allows five
+ * fields.
+ * @throws {CronExpressionError} for anything else, and for dates that never come such as 31 February.
+ */
 export function parseCronExpression(text: string): CronExpression {
   const known = cache.get(text);
   if (known) return known;
@@ -106,7 +111,10 @@ function valueOf(text: string, { min, max, names = [] }: FieldRule): number | nu
   return value >= min && value <= max ? value : null;
 }
 
-/** A date that some year has falls on every day of the week within forty years; a day of the week comes in every month. */
+/**
+ * A date that some year has falls on every day of the week within forty years; a day of the week comes in
+ * every month.
+ */
 function everComes({ isEitherDay, months, daysOfMonth }: CronExpression): boolean {
   if (isEitherDay) return true;
   const firstDay = Math.min(...daysOfMonth);
@@ -120,7 +128,9 @@ function ascending(values: ReadonlySet<number>): number[] {
 const HOURS_PER_DAY = 24;
 const MINUTES_PER_HOUR = 60;
 
-/** The shortest time between two occurrences in minutes, where no clock changes and days follow each other. */
+/**
+ * The shortest time between two occurrences in minutes, where no clock changes and days follow each other.
+ */
 export function shortestIntervalMinutes({ minutes, hours }: CronExpression): number {
   const times = hours.flatMap((hour) => minutes.map((minute) => hour * MINUTES_PER_HOUR + minute));
   const gaps = times.slice(1).map((time, index) => time - (times[index] as number));
@@ -128,7 +138,10 @@ export function shortestIntervalMinutes({ minutes, hours }: CronExpression): num
   return Math.min(overnight, ...gaps);
 }
 
-/** True when the calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is January. */
+/**
+ * True when the calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is
+ * January.
+ */
 export function matchesDay(
   expression: CronExpression,
   day: { month: number; dayOfMonth: number; dayOfWeek: number },

@@ -19,8 +19,11 @@ interface EndedPage {
   readonly last: EndingSchedule | null;
 }
 
-/** Notes once a minute which schedules have ended: they count against no limit any more, and cost nothing when their facility's trigger
- *  fires. As with every change of a schedule, what it was due at before is generated first. */
+/**
+ * Notes once a minute which schedules have ended: they count against no limit any more, and cost nothing when
+ * their facility's trigger fires. As with every change of a schedule, what it was due at before is generated
+ * first.
+ */
 @Injectable()
 export class EndedSchedulesJob extends RecurringJob {
   private readonly log = new Logger(EndedSchedulesJob.name);
@@ -76,8 +79,10 @@ export class EndedSchedulesJob extends RecurringJob {
     };
   }
 
-  /** Generates what an ended schedule was due at, which notes its end; false if that is for another run. Each in a transaction of its own:
-   *  it may be many instances. */
+  /**
+   * Generates what an ended schedule was due at, which notes its end; false if that is for another run. Each
+   * in a transaction of its own: it may be many instances.
+   */
   private async generateRest(schedule: EndingSchedule): Promise<boolean> {
     try {
       const caughtUp = await inTransaction(this.dataSource, 'READ COMMITTED', (manager) =>
@@ -96,8 +101,10 @@ export class EndedSchedulesJob extends RecurringJob {
   }
 }
 
-/** Its end lies before the instant, or is the instant in which everything up to it is generated. One that cannot be evaluated has not
- *  ended: nobody knows. */
+/**
+ * Its end lies before the instant, or is the instant in which everything up to it is generated. One that
+ * cannot be evaluated has not ended: nobody knows.
+ */
 function isPast(schedule: EndingSchedule, instant: Date): boolean {
   const end = endOf(schedule);
   return end !== null && end <= instant;

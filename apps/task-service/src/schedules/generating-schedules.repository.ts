@@ -5,8 +5,8 @@ import type { EntityManager } from 'typeorm';
 import { Schedule } from './schedule.entity';
 import type { GeneratingSchedule } from './schedules.repository';
 
-// In one order, so that two generations never wait for each other. The dates of calendars are read apart, once for all schedules that share
-// one: a thousand schedules with ten years of dates each would be 40 MB.
+// In one order, so that two generations never wait for each other. The dates of calendars are read apart,
+// once for all schedules that share one: a thousand schedules with ten years of dates each would be 40 MB.
 const LOCK_FOR_GENERATION = `
   SELECT schedule_id AS "scheduleId", schedule, time_zone AS "timeZone", start_date AS "startDate", end_date AS "endDate",
     calendar_id AS "calendarId", generated_until AS "generatedUntil",
@@ -93,8 +93,10 @@ const ERROR_MAX_LENGTH = 500;
 export class GeneratingSchedulesRepository {
   constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {}
 
-  /** Locks the Active schedules of a facility, or one of them, that are not generated up to `until` or by the dates that their calendar has
-   *  now; without `until` all. Ended ones are left out. */
+  /**
+   * Locks the Active schedules of a facility, or one of them, that are not generated up to `until` or by the
+   * dates that their calendar has now; without `until` all. Ended ones are left out.
+   */
   async lockForGeneration(
     manager: EntityManager,
     { facilityId, scheduleId }: { facilityId: number; scheduleId?: string | undefined },
@@ -119,7 +121,10 @@ export class GeneratingSchedulesRepository {
     return (await calendarsOf(manager, [{ calendarId }])).get(calendarId)?.excludedDates ?? null;
   }
 
-  /** Notes how far, and by which calendar, the locked schedules have been generated, and which of them have ended. */
+  /**
+   * Notes how far, and by which calendar, the locked schedules have been generated, and which of them have
+   * ended.
+   */
   async markGenerated(
     manager: EntityManager,
     done: readonly (Pick<Schedule, 'scheduleId' | 'generatedUntil' | 'calendarRevision'> & {
@@ -145,7 +150,9 @@ export class GeneratingSchedulesRepository {
     ]);
   }
 
-  /** Locks the next Active schedules, by their end, that may have ended; those that others hold are left out. */
+  /**
+   * Locks the next Active schedules, by their end, that may have ended; those that others hold are left out.
+   */
   lockEnding(
     manager: EntityManager,
     after: Pick<Schedule, 'endDate' | 'scheduleId'> | null,

@@ -193,7 +193,8 @@ describe('occurrences in general', () => {
   });
 
   it('is independent of the start around any transition, in any zone the runtime knows', () => {
-    // Every zone whose clocks change, with every expression at some transition and some minute of the days around it.
+    // Every zone whose clocks change, with every expression at some transition and some minute of the days
+    // around it.
     for (const name of Intl.supportedValuesOf('timeZone')) {
       const transitions = transitionsOf(name, 2026);
       if (transitions.length === 0) continue;
@@ -238,7 +239,8 @@ describe('occurrences in general', () => {
       const zone = timeZone(name);
       for (const transition of transitionsOf(name, 2026)) {
         const noon = startOfLocalDay(zone, transition) + 12 * HOUR_MS;
-        // From noon two days before to noon two days after: four midnights and whatever the clocks do between them.
+        // From noon two days before to noon two days after: four midnights and whatever the clocks do between
+        // them.
         const span = [new Date(noon - 48 * HOUR_MS), new Date(noon + 48 * HOUR_MS)] as const;
         for (const expression of daily) expect(occurrencesBetween(expression, zone, ...span)).toHaveLength(4);
         const instants = occurrencesBetween(steps, zone, ...span).map((instant) => instant.getTime());

@@ -9,14 +9,16 @@ import type { TimeZone } from './time-zone';
 const LONGEST_GAP_DAYS = 40 * 366 + 2;
 const HOURS_PER_DAY = 24;
 
-/** The first instant strictly after `after` at which the expression is due in the zone. Whole minutes.
+/**
+ * The first instant strictly after `after` at which the expression is due in the zone. Whole minutes.
  *
- *  Daylight saving: an hour list names wall-clock times, so a time skipped in spring comes later by the length of
- *  the gap (02:30 → 03:30) and a time repeated in autumn comes once, at its first pass. Hour `*` means elapsed time:
- *  nothing is moved and a repeated hour runs twice. The result depends on `after` only through the comparison:
- *  occurrences are computed per calendar day, because stepping from a start instant (as cron-parser does) gives other
- *  results when it starts inside a transition.
- *  @throws {RangeError} if nothing is due within forty years, which `parseCronExpression` rules out. */
+ * Daylight saving: an hour list names wall-clock times, so a time skipped in spring comes later by the length
+ * of the gap (02:30 → 03:30) and a time repeated in autumn comes once, at its first pass. Hour `*` means
+ * elapsed time: nothing is moved and a repeated hour runs twice. The result depends on `after` only through
+ * the comparison: occurrences are computed per calendar day, because stepping from a start instant (as
+ * cron-parser does) gives other results when it starts inside a transition.
+ * @throws {RangeError} if nothing is due within forty years, which `parseCronExpression` rules out.
+ */
 export function nextOccurrence(expression: CronExpression, zone: TimeZone, after: Date): Date {
   const afterMs = after.getTime();
   const firstDay = localDay(zone, afterMs) - 1;
@@ -31,8 +33,10 @@ export function nextOccurrence(expression: CronExpression, zone: TimeZone, after
   throw new RangeError(`"${expression.text}" has no occurrence within forty years`);
 }
 
-/** Every due instant in (`after`, `until`], ascending, or the first `limit` of them, without those that the expression means for an
- *  excluded day of the zone's calendar. */
+/**
+ * Every due instant in (`after`, `until`], ascending, or the first `limit` of them, without those that the
+ * expression means for an excluded day of the zone's calendar.
+ */
 export function occurrencesBetween(
   expression: CronExpression,
   zone: TimeZone,
@@ -55,14 +59,18 @@ export function occurrencesBetween(
   return ascending.slice(0, limit).map((instantMs) => new Date(instantMs));
 }
 
-/** No span of so many days has more occurrences, whatever the zone. A span touches one local day more; another
- *  one stands for hours that come twice, and one for times that a gap moved into the span. */
+/**
+ * No span of so many days has more occurrences, whatever the zone. A span touches one local day more; another
+ * one stands for hours that come twice, and one for times that a gap moved into the span.
+ */
 export function mostOccurrences({ hours, minutes }: CronExpression, days: number): number {
   return (days + 3) * hours.length * minutes.length;
 }
 
-/** How many due instants are in (`after`, `until`], without those that the expression means for an excluded day; counts whole days without
- *  listing them. */
+/**
+ * How many due instants are in (`after`, `until`], without those that the expression means for an excluded
+ * day; counts whole days without listing them.
+ */
 export function countOccurrences(
   expression: CronExpression,
   zone: TimeZone,
@@ -115,7 +123,9 @@ function isDueOn(expression: CronExpression, day: number): boolean {
   });
 }
 
-/** The day's constant offset, or null when a transition is near enough to touch one of its wall-clock times. */
+/**
+ * The day's constant offset, or null when a transition is near enough to touch one of its wall-clock times.
+ */
 function constantOffsetMs(zone: TimeZone, day: number): number | null {
   const before = zone.offsetMsAt((day - 1) * DAY_MS);
   return before === zone.offsetMsAt((day + 2) * DAY_MS) ? before : null;

@@ -28,8 +28,10 @@ export interface Recurrence {
   readonly excludedDays: ReadonlySet<number>;
 }
 
-/** What a stored schedule says cannot be evaluated by this release and its runtime, which know other zones or expressions than those that
- *  stored it. */
+/**
+ * What a stored schedule says cannot be evaluated by this release and its runtime, which know other zones or
+ * expressions than those that stored it.
+ */
 export class RecurrenceError extends Error {
   override readonly name = 'RecurrenceError';
 }
@@ -113,9 +115,12 @@ export function minIntervalMinutes(
   return hasPersona(personas, Persona.InternalPartner) ? 1 : SCHEDULE_MIN_INTERVAL_MINUTES;
 }
 
-/** Judges what a schedule says, whoever it comes from.
- *  @param minIntervalMinutes the least between two occurrences
- *  @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+/**
+ * Judges what a schedule says, whoever it comes from.
+ * @param minIntervalMinutes the least between two occurrences
+ * @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start,
+ * schedule-too-frequent
+ */
 export function checkRecurrence(
   text: Omit<RecurrenceText, 'excludedDates'>,
   minIntervalMinutes: number,

@@ -23,8 +23,8 @@ const NOTE_REMOVAL = `
   SELECT count(*)::int AS count FROM noted`;
 
 // Hand-written SQL: bounded, one or two probes of an index for each. What refers to a schedule are its
-// instances, released ones too, which have a retention of their own, and a release that is under way. The order
-// keeps to the index: where all released instances are of one schedule, each probe would read them all.
+// instances, released ones too, which have a retention of their own, and a release that is under way. The
+// order keeps to the index: where all released instances are of one schedule, each probe would read them all.
 const PURGE = `
   WITH page AS MATERIALIZED (
     SELECT schedule_id, removed_at FROM task.schedules
@@ -55,7 +55,10 @@ export class RemovedSchedulesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Looks at no more than `limit` schedules that were removed more than `days` ago, and deletes those that nothing refers to. */
+  /**
+   * Looks at no more than `limit` schedules that were removed more than `days` ago, and deletes those that
+   * nothing refers to.
+   */
   async purge(days: number, after: RemovedPosition | null, limit: number): Promise<RemovedPage> {
     const { removedAt, scheduleId } = after ?? START;
     const rows = await this.schedules.query<(RemovedPosition & { read: number; purged: number })[]>(PURGE, [

@@ -34,17 +34,26 @@ export function scheduleChanged(
   return outboundEvent(
     EVENTS[command],
     {
-      ...{ scheduleId, facilityId, name },
-      ...{ schedule: sendable(schedule.schedule, 200), timeZone: sendable(schedule.timeZone, 100) },
-      ...{ createdAtUtc: schedule.createdAt.toISOString(), createdBy },
-      ...{ changedAtUtc: changedAt.toISOString(), changedBy },
-      ...{ effectiveFromUtc: changedAt.toISOString(), cancelledInstances },
+      scheduleId,
+      facilityId,
+      name,
+      schedule: sendable(schedule.schedule, 200),
+      timeZone: sendable(schedule.timeZone, 100),
+      createdAtUtc: schedule.createdAt.toISOString(),
+      createdBy,
+      changedAtUtc: changedAt.toISOString(),
+      changedBy,
+      effectiveFromUtc: changedAt.toISOString(),
+      cancelledInstances,
     },
     facilityId,
   );
 }
 
-/** A schedule that cannot be evaluated, whatever its row says, can be repaired and removed, and its event be sent. */
+/**
+ * A schedule that cannot be evaluated, whatever its row says, can be repaired and removed, and its event be
+ * sent.
+ */
 function sendable(text: string, maxLength: number): string {
   return text === '' ? 'unknown' : text.slice(0, maxLength);
 }

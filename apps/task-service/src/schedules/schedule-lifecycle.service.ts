@@ -24,7 +24,10 @@ const RECURRENCE = ['schedule', 'timeZone', 'startDate', 'endDate', 'calendarId'
 /** What its instances have from it. */
 const COPIED = ['name', 'template'] as const;
 
-/** Generation is too far behind for one transaction. This one committed a part of it; the change is tried again. */
+/**
+ * Generation is too far behind for one transaction. This one committed a part of it; the change is tried
+ * again.
+ */
 const BEHIND = Symbol('behind');
 
 interface Locked {
@@ -41,8 +44,11 @@ interface Change {
   readonly changedBy: Actor;
 }
 
-/** Updates, pauses, resumes and removes schedules. The schedule's row lock makes changes and generation take turns. The schedule and the
- *  event change in one transaction, and so do its instances to come unless there are thousands: those follow in steps. */
+/**
+ * Updates, pauses, resumes and removes schedules. The schedule's row lock makes changes and generation take
+ * turns. The schedule and the event change in one transaction, and so do its instances to come unless there
+ * are thousands: those follow in steps.
+ */
 @Injectable()
 export class ScheduleLifecycleService {
   constructor(
@@ -149,7 +155,10 @@ export class ScheduleLifecycleService {
     const cancelledInstances =
       isRecurring || touches(change, COPIED)
         ? await this.alignment.begin(manager, {
-            ...{ schedule: changed, cause: CAUSES[command], actor: changedBy, changedAt: now },
+            schedule: changed,
+            cause: CAUSES[command],
+            actor: changedBy,
+            changedAt: now,
             onlyCopies: !isRecurring,
           })
         : 0;

@@ -75,9 +75,11 @@ export class ScheduleLimits {
     return this.slots.run(scheduleId, caller, change);
   }
 
-  /** Runs a creation as soon as not too many others run. One that may wait for a lock, or has to count what its facility has, takes a
-   *  turn among the changes; the others are stored in batches.
-   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  /**
+   * Runs a creation as soon as not too many others run. One that may wait for a lock, or has to count what
+   * its facility has, takes a turn among the changes; the others are stored in batches.
+   * @throws {TaskError} too-many-changes-at-once, changes-busy
+   */
   inTurnToCreate<T>(
     { facilityId, calendarId, recurrence, now }: CreationTurn,
     caller: Caller,

@@ -57,8 +57,10 @@ const recurrence = {
   calendarId,
 };
 
-/** Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. The digest of a repeated request is
- *  made of it: members of later releases stay undefined when they are absent. */
+/**
+ * Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. The
+ * digest of a repeated request is made of it: members of later releases stay undefined when they are absent.
+ */
 const createScheduleBody = z.strictObject({
   facilityId: z.int().min(1),
   name: text({ min: 1, max: 200 }),

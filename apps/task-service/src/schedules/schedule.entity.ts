@@ -5,10 +5,15 @@ import { BIGINT, INSTANT } from '../fields/fields';
 /** States of a schedule; only Active ones generate. Source: docs/spec-gaps.md. */
 export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Ended', 'Removed'] as const;
 export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
-/** The states that are stored: an ended schedule is an Active one with `endedAt`, which release 1.0.0 can go on with. */
+/**
+ * The states that are stored: an ended schedule is an Active one with `endedAt`, which release 1.0.0 can go
+ * on with.
+ */
 export type StoredStatus = Exclude<ScheduleStatus, 'Ended'>;
 
-/** What has to be done at a facility, and when. Columns with `select: false` are not part of what callers see. */
+/**
+ * What has to be done at a facility, and when. Columns with `select: false` are not part of what callers see.
+ */
 @Entity('schedules')
 @Index('schedules_by_facility', ['facilityId', 'createdAt', 'scheduleId', 'status', 'endedAt'])
 @Index('schedules_by_status', ['status', 'createdAt', 'scheduleId', 'endedAt'])
@@ -79,7 +84,10 @@ export class Schedule {
   @Column({ type: 'text', nullable: true })
   readonly template!: string | null;
 
-  /** Set by a trigger of the database: where a template is stored that is too long to be repeated in every instance. */
+  /**
+   * Set by a trigger of the database: where a template is stored that is too long to be repeated in every
+   * instance.
+   */
   @Column({ name: 'template_id', type: 'uuid', nullable: true, select: false })
   readonly templateId!: string | null;
 
@@ -150,8 +158,11 @@ export function statusOf({ status, endedAt }: Pick<Schedule, 'status' | 'endedAt
 export type ScheduleCommand = 'update' | 'pause' | 'resume' | 'remove';
 export type ScheduleEvent = ScheduleCommand | 'end' | 'extend';
 
-/** The state that each command leads to; one that is not here is refused. Pause, resume and remove change nothing where the schedule is
- *  in that state already. Source: docs/spec-gaps.md; docs/task-states.md draws it. */
+/**
+ * The state that each command leads to; one that is not here is refused. Pause, resume and remove change
+ * nothing where the schedule is in that state already. Source: docs/spec-gaps.md; docs/task-states.md draws
+ * it.
+ */
 export const SCHEDULE_TRANSITIONS: Readonly<
   Record<ScheduleStatus, Partial<Record<ScheduleEvent, ScheduleStatus>>>
 > = {

@@ -129,7 +129,8 @@ export class SchedulesController {
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
-    // A repeated request gets the schedule as it is now, with its own count. A new one has nothing to withdraw.
+    // A repeated request gets the schedule as it is now, with its own count. A new one has nothing to
+    // withdraw.
     return sentSchedule(reply, { releasing: 0, ...schedule });
   }
 

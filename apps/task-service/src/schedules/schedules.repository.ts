@@ -78,18 +78,24 @@ export interface ScheduleListing {
   readonly limit: number;
 }
 
-/** Created within the hour. What is dated further ahead than the clock may have gone back is from a clock that was wrong. */
+/**
+ * Created within the hour. What is dated further ahead than the clock may have gone back is from a clock that
+ * was wrong.
+ */
 const IS_RECENT = `created_at > now() - interval '1 hour' AND created_at <= now() + interval '${String(CLOCK_STEP_SECONDS)} seconds'`;
 
-/** The microsecond of a change. A failover that loses commits takes a count back, but not the time: no ETag is given out again. */
+/**
+ * The microsecond of a change. A failover that loses commits takes a count back, but not the time: no ETag is
+ * given out again.
+ */
 const CHANGE_REVISION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
 // Hand-written SQL: one statement for two tables, and hot. Nothing before its creation or its start is ever
 // generated; the millisecond makes the start itself count. The event tells the instant that the schedule has,
 // which the database decides. In the order of the idempotency keys, so that two replicas that store the same
 // ones do not wait for each other crosswise. Those that are stored at the same moment do not count each
-// other: the limit of a facility may be passed by a few. Active ones are counted in the order of the index that
-// has only those, so that no plan reads those of all facilities, or the removed ones.
+// other: the limit of a facility may be passed by a few. Active ones are counted in the order of the index
+// that has only those, so that no plan reads those of all facilities, or the removed ones.
 const INSERT = {
   name: 'insert-schedules',
   text: `
@@ -224,8 +230,10 @@ export class SchedulesRepository {
     return schedules.map((each) => ({ ...each, releasing: remaining.get(each.scheduleId) ?? 0 }));
   }
 
-  /** The schedule that an earlier attempt at the same request stored, with its digest: recognised by its id after a commit whose
-   *  confirmation was lost, or by the caller's idempotency key. */
+  /**
+   * The schedule that an earlier attempt at the same request stored, with its digest: recognised by its id
+   * after a commit whose confirmation was lost, or by the caller's idempotency key.
+   */
   async findCreated({
     scheduleId,
     createdBySubject,
@@ -279,7 +287,10 @@ export class SchedulesRepository {
     return creations.map(({ schedule }) => created.get(schedule.scheduleId) ?? null);
   }
 
-  /** Reads the schedule and keeps everybody else from changing it, and from generating by it, until the transaction ends. */
+  /**
+   * Reads the schedule and keeps everybody else from changing it, and from generating by it, until the
+   * transaction ends.
+   */
   findAndLock(manager: EntityManager, scheduleId: string): Promise<Schedule | null> {
     return manager
       .createQueryBuilder(Schedule, 'schedule')

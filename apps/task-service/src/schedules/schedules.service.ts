@@ -104,8 +104,10 @@ function newSchedule(
   };
 }
 
-/** The event of a schedule that is not stored yet. @param createdAt by the replica's clock; the repository puts the database's instant
- *  in its place */
+/**
+ * The event of a schedule that is not stored yet.
+ * @param createdAt by the replica's clock; the repository puts the database's instant in its place
+ */
 function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent {
   const { scheduleId, facilityId, name, timeZone } = schedule;
   const createdBy = {
@@ -121,8 +123,10 @@ function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent 
   );
 }
 
-/** Members come in the order of the schema, so the order in which the caller wrote them does not matter, except inside
- *  `template`. */
+/**
+ * Members come in the order of the schema, so the order in which the caller wrote them does not matter,
+ * except inside `template`.
+ */
 function requestDigest(request: CreateScheduleDto): string {
   return createHash('sha256').update(JSON.stringify(request)).digest('base64url');
 }

@@ -16,8 +16,11 @@ const TIME_ZONE_MAX_LENGTH = 64;
 const zones = new Map<string, TimeZone>();
 const ZONE_CACHE_LIMIT = 700;
 
-/** The zone of an IANA name such as `Europe/Berlin` or `UTC`. Fixed offsets (`+02:00`) are refused: they are no
- *  IANA zones and know no daylight saving. @throws {TimeZoneError} for an unknown name. */
+/**
+ * The zone of an IANA name such as `Europe/Berlin` or `UTC`. Fixed offsets (`+02:00`) are refused: they are
+ * no IANA zones and know no daylight saving.
+ * @throws {TimeZoneError} for an unknown name.
+ */
 export function timeZone(name: string): TimeZone {
   const known = zones.get(name);
   if (known) return known;
@@ -27,8 +30,10 @@ export function timeZone(name: string): TimeZone {
   return zone;
 }
 
-/** The instants at which the zone's clocks show `wallMs` (the wall time read as if it were UTC), ascending: one as a
- *  rule, none inside a gap, two where clocks went back. */
+/**
+ * The instants at which the zone's clocks show `wallMs` (the wall time read as if it were UTC), ascending:
+ * one as a rule, none inside a gap, two where clocks went back.
+ */
 export function instantsOfWallTime(zone: TimeZone, wallMs: number): number[] {
   const offsets = new Set([zone.offsetMsAt(wallMs - DAY_MS), zone.offsetMsAt(wallMs + DAY_MS)]);
   return [...offsets]
@@ -37,21 +42,29 @@ export function instantsOfWallTime(zone: TimeZone, wallMs: number): number[] {
     .sort((left, right) => left - right);
 }
 
-/** The one instant that stands for a wall time: its first pass, or, inside a gap, as much later as the gap is long. */
+/**
+ * The one instant that stands for a wall time: its first pass, or, inside a gap, as much later as the gap is
+ * long.
+ */
 export function instantOfWallTime(zone: TimeZone, wallMs: number): number {
   return instantsOfWallTime(zone, wallMs)[0] ?? wallMs - zone.offsetMsAt(wallMs - DAY_MS);
 }
 
 const CALENDAR_DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** The first instant at which a schedule may be due: a calendar date (`2026-03-01`) means its midnight in the zone, an
- *  instant means itself. The text must be a valid ISO 8601 date or instant. */
+/**
+ * The first instant at which a schedule may be due: a calendar date (`2026-03-01`) means its midnight in the
+ * zone, an instant means itself. The text must be a valid ISO 8601 date or instant.
+ */
 export function startInstant(startDate: string, zone: TimeZone): Date {
   if (!CALENDAR_DATE.test(startDate)) return new Date(startDate);
   return new Date(instantOfWallTime(zone, Date.parse(`${startDate}T00:00:00Z`)));
 }
 
-/** The last instant at which a schedule may be due: a calendar date means its last millisecond in the zone, an instant means itself. */
+/**
+ * The last instant at which a schedule may be due: a calendar date means its last millisecond in the zone, an
+ * instant means itself.
+ */
 export function endInstant(endDate: string, zone: TimeZone): Date {
   if (!CALENDAR_DATE.test(endDate)) return new Date(endDate);
   return new Date(instantOfWallTime(zone, Date.parse(`${endDate}T00:00:00Z`) + DAY_MS) - 1);
@@ -95,7 +108,10 @@ interface YearOffsets {
   readonly transitions: readonly { readonly atMs: number; readonly offsetMs: number }[];
 }
 
-/** No zone has changed its offset twice within six days since 2000. A sample costs 1.5 µs, and a request asks for up to eleven years. */
+/**
+ * No zone has changed its offset twice within six days since 2000. A sample costs 1.5 µs, and a request asks
+ * for up to eleven years.
+ */
 const SAMPLE_MS = 3 * DAY_MS;
 
 /** Samples the year and bisects to the second where the offset changed. */
@@ -127,8 +143,10 @@ function bisect(format: Intl.DateTimeFormat, fromMs: number, toMs: number, offse
   return high;
 }
 
-/** Reads the offset out of e.g. `7/1/2026, GMT+02:00`. Seconds, which no zone has had for decades, are dropped: cron works
- *  in minutes. */
+/**
+ * Reads the offset out of e.g. `7/1/2026, GMT+02:00`. Seconds, which no zone has had for decades, are
+ * dropped: cron works in minutes.
+ */
 function measureOffsetMs(format: Intl.DateTimeFormat, instantMs: number): number {
   const match = /GMT(?:([+-])(\d{2}):(\d{2}))?/.exec(format.format(instantMs));
   if (!match) throw new RangeError('the runtime gave no offset');

@@ -21,8 +21,11 @@ const WAITING = { perShare: 100, inAll: 1_000 };
 const ASKING = 'facilities of auth-service';
 const REFUSALS = { ofShare: 'too-many-reads-at-once', ofAll: 'reads-busy' } as const;
 
-/** Bounds the reads of one caller, and of all callers, that run at once in this replica. A page over a thousand facilities takes a
- *  connection for tens of milliseconds: without a share one caller has all of them. */
+/**
+ * Bounds the reads of one caller, and of all callers, that run at once in this replica. A page over a
+ * thousand facilities takes a connection for tens of milliseconds: without a share one caller has all of
+ * them.
+ */
 @Injectable()
 export class ReadTurns implements NestInterceptor {
   private readonly turns: Turns;

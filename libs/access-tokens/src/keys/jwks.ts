@@ -22,9 +22,12 @@ const jwk = z.looseObject({
 });
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 
-/** The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand, cannot import or must not
- *  use (symmetric, weak, for encryption, without a usable `kid`) are left out, as the RFC asks.
- *  @throws {Error} when it is not a JWK Set at all, or names one key id twice */
+/**
+ * The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand,
+ * cannot import or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as
+ * the RFC asks.
+ * @throws {Error} when it is not a JWK Set at all, or names one key id twice
+ */
 function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
   const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
   return keys.filter((key) => key !== null);
@@ -55,8 +58,10 @@ interface JwksKeysOptions {
   issuer?: string;
   fetch?: typeof globalThis.fetch;
   clock?: Clock;
-  /** After this the set is read again in the background; after twice as long, before it is used. Default 30 s, so that a
-   *  removed key is refused within 60 s. */
+  /**
+   * After this the set is read again in the background; after twice as long, before it is used. Default 30 s,
+   * so that a removed key is refused within 60 s.
+   */
   refreshIntervalMs?: number;
   /** Shortest time between two requests, whatever key ids tokens name. Default 5 s. */
   cooldownMs?: number;
@@ -74,7 +79,10 @@ const DEFAULTS = {
 } as const;
 const MAX_DOCUMENT_BYTES = 256 * 1024;
 
-/** The address of one of auth-service's routes (path without leading slash), below whatever path the service is published under. */
+/**
+ * The address of one of auth-service's routes (path without leading slash), below whatever path the service
+ * is published under.
+ */
 export function authServiceAddress(authServiceUrl: string, path: string): URL {
   return new URL(path, authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`);
 }
@@ -88,8 +96,11 @@ export function authServiceKeys({
   return new JwksKeys({ ...options, url });
 }
 
-/** Keys from a JWK Set over HTTP: cached, read again in time and when a token names an unknown key (rate-limited, one
- *  request at a time, bounded wait). RS256 and ES256 only: a published key is never a shared secret. */
+/**
+ * Keys from a JWK Set over HTTP: cached, read again in time and when a token names an unknown key
+ * (rate-limited, one request at a time, bounded wait). RS256 and ES256 only: a published key is never a
+ * shared secret.
+ */
 export class JwksKeys implements KeySource {
   private readonly ring = new KeyRing();
   private readonly settings: typeof DEFAULTS & JwksKeysOptions;

@@ -16,7 +16,10 @@ export interface VerificationKey {
   readonly key: KeyObject;
 }
 
-/** A public key as JSON (RFC 7517). A type of its own: Node's typings have moved theirs from one major version to the next. */
+/**
+ * A public key as JSON (RFC 7517). A type of its own: Node's typings have moved theirs from one major version
+ * to the next.
+ */
 export interface PublicJwk {
   readonly kty?: string | undefined;
   readonly n?: string | undefined;
@@ -26,14 +29,20 @@ export interface PublicJwk {
   readonly y?: string | undefined;
 }
 
-/** A key as configuration holds it. HS256 takes a secret; RS256 and ES256 take a public key, as PEM, JWK or imported. */
+/**
+ * A key as configuration holds it. HS256 takes a secret; RS256 and ES256 take a public key, as PEM, JWK or
+ * imported.
+ */
 export type KeyMaterial = { kid?: string; issuer?: string } & (
   { alg: 'HS256'; secret: Buffer } | { alg: 'RS256' | 'ES256'; publicKey: string | PublicJwk | KeyObject }
 );
 
-/** Imports a key and checks that it fits its algorithm.
- *  @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, another curve than P-256, a key of another kind
- *  than the algorithm's, or a `kid` that no token may carry. The message holds no key material. */
+/**
+ * Imports a key and checks that it fits its algorithm.
+ * @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, another curve than
+ * P-256, a key of another kind than the algorithm's, or a `kid` that no token may carry. The message holds no
+ * key material.
+ */
 export function createVerificationKey(material: KeyMaterial): VerificationKey {
   const { kid, alg, issuer } = material;
   if (kid !== undefined && !KEY_ID_PATTERN.test(kid))
@@ -85,13 +94,17 @@ export interface KeySource {
   /** The current key that this issuer's tokens of this `kid` and algorithm are signed with, or null.
    *  @throws {TokenVerificationUnavailableError} when that cannot be known now */
   findKey(query: KeyQuery): VerificationKey | null | Promise<VerificationKey | null>;
-  /** A number that changes whenever a key was added, replaced or removed, so that verified tokens may be remembered in between; null:
-   *  "ask `findKey` again". A source without it is asked for every request. */
+  /**
+   * A number that changes whenever a key was added, replaced or removed, so that verified tokens may be
+   * remembered in between; null: "ask `findKey` again". A source without it is asked for every request.
+   */
   generation?(): number | null;
 }
 
-/** Asks several sources in order; the first that has the key answers. A source that is out of reach stops the search
- *  only when no later one has the key either. */
+/**
+ * Asks several sources in order; the first that has the key answers. A source that is out of reach stops the
+ * search only when no later one has the key either.
+ */
 export function combineKeys(...sources: readonly KeySource[]): KeySource {
   return {
     findKey: (query) => findInOrder(sources, query),
@@ -134,7 +147,10 @@ export class KeyRing implements KeySource {
     this.byName = indexByName(keys);
   }
 
-  /** From now on exactly these keys are current. @throws {RangeError} when two keys of one issuer share a key id */
+  /**
+   * From now on exactly these keys are current.
+   * @throws {RangeError} when two keys of one issuer share a key id
+   */
   replace(keys: readonly VerificationKey[]): void {
     const byName = indexByName(keys);
     if (isSameRing(byName, this.byName)) return;
@@ -152,7 +168,10 @@ export class KeyRing implements KeySource {
   }
 }
 
-/** Keys that never change while the process runs. @throws {RangeError} as `createVerificationKey` and `KeyRing` do */
+/**
+ * Keys that never change while the process runs.
+ * @throws {RangeError} as `createVerificationKey` and `KeyRing` do
+ */
 export function staticKeys(keys: readonly KeyMaterial[]): KeySource {
   return new KeyRing(keys.map(createVerificationKey));
 }

@@ -32,7 +32,9 @@ const legacyIssuerList = z.array(
   }),
 );
 
-/** HMAC keys given as `kid:base64url,kid:base64url,…`, each of at least 32 bytes and with a `kid` of its own. */
+/**
+ * HMAC keys given as `kid:base64url,kid:base64url,…`, each of at least 32 bytes and with a `kid` of its own.
+ */
 export function hmacKeyList(): z.ZodType<readonly HmacKey[], string> {
   const list = z.string().transform((text, context): HmacKey[] => {
     const keys = text.split(',').map((entry) => readHmacKey(entry.trim()));
@@ -56,8 +58,10 @@ function readHmacKey(entry: string): HmacKey | null {
   return kid.success && bytes.success ? { kid: kid.data, secret: bytes.data } : null;
 }
 
-/** Legacy issuers given as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…", "secret": "base64url"}]}]`. A key without
- *  `kid` verifies the tokens that name none. */
+/**
+ * Legacy issuers given as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…", "secret":
+ * "base64url"}]}]`. A key without `kid` verifies the tokens that name none.
+ */
 function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], string> {
   const list = z.string().transform((text, context) => {
     const parsed = legacyIssuerList.safeParse(readJson(text), { reportInput: false });
@@ -94,7 +98,10 @@ export const tokenConfigShape = {
   TOKEN_AUDIENCE: name,
   ACCESS_TOKEN_HMAC_KEY: hmacSecret,
   ACCESS_TOKEN_HMAC_KEY_ID: keyId,
-  /** Further HS256 keys that verify but never sign: the one before, or the one to come while it is being rolled out. */
+  /**
+   * Further HS256 keys that verify but never sign: the one before, or the one to come while it is being
+   * rolled out.
+   */
   ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
   /** Issuers from before this platform whose tokens are still accepted. */
   LEGACY_ISSUERS: legacyIssuerSettings().default([]),
@@ -102,7 +109,10 @@ export const tokenConfigShape = {
 
 export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
-/** The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are combined with `keys`. */
+/**
+ * The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are
+ * combined with `keys`.
+ */
 interface ConfiguredTokens {
   issuer: string;
   audience: string;
@@ -125,8 +135,10 @@ export function configuredTokens(config: TokenConfig): ConfiguredTokens {
   };
 }
 
-/** The current key and the others. The others may repeat it, so that one list can stay the same throughout a rotation; another secret
- *  under its key id is a mistake that the key ring refuses. */
+/**
+ * The current key and the others. The others may repeat it, so that one list can stay the same throughout a
+ * rotation; another secret under its key id is a mistake that the key ring refuses.
+ */
 export function withoutRepetition(current: HmacKey, others: readonly HmacKey[]): HmacKey[] {
   return [
     current,
@@ -156,7 +168,10 @@ export const authServiceConfigShape = {
 
 type AuthServiceConfig = z.output<z.ZodObject<typeof authServiceConfigShape>>;
 
-/** The identity of a service, with which it asks auth-service for tokens of its own: what `TokenProvider` of the client library takes. */
+/**
+ * The identity of a service, with which it asks auth-service for tokens of its own: what `TokenProvider` of
+ * the client library takes.
+ */
 interface ServiceIdentity {
   authServiceUrl: string;
   applicationKey: string;
@@ -166,9 +181,11 @@ interface ServiceIdentity {
   fetch: typeof globalThis.fetch;
 }
 
-/** The options of a service that accepts the tokens of auth-service: its configured and its published keys, and its revocations, which
- *  are read with tokens from `provideTokens`.
- *  @throws {RangeError} when two different keys of one issuer share a key id */
+/**
+ * The options of a service that accepts the tokens of auth-service: its configured and its published keys,
+ * and its revocations, which are read with tokens from `provideTokens`.
+ * @throws {RangeError} when two different keys of one issuer share a key id
+ */
 export function authServiceTokens(
   config: AuthServiceConfig,
   provideTokens: (identity: ServiceIdentity) => OwnTokens,

@@ -11,20 +11,29 @@ const PUBLIC_ROUTE = 'platform:public';
 const REQUIRED_PERSONAS = 'platform:required-personas';
 const INTERNAL_ADMINISTRATOR_ONLY = 'platform:internal-administrator';
 
-/** No token needed. On a method, or on a controller for all its methods but those that require something themselves. */
+/**
+ * No token needed. On a method, or on a controller for all its methods but those that require something
+ * themselves.
+ */
 export function Public(): CustomDecorator {
   return SetMetadata(PUBLIC_ROUTE, true);
 }
 
-/** The caller must hold at least one of these personas, else 403. On a method it replaces the controller's.
- *  @throws {RangeError} without a persona, or for None: such a route would be open to nobody, or meant to everybody */
+/**
+ * The caller must hold at least one of these personas, else 403. On a method it replaces the controller's.
+ * @throws {RangeError} without a persona, or for None: such a route would be open to nobody, or meant to
+ * everybody
+ */
 export function RequirePersona(...anyOf: readonly [Persona, ...Persona[]]): CustomDecorator {
   if (anyOf.length === 0 || anyOf.includes(Persona.None))
     throw new RangeError('name at least one persona, and not None');
   return SetMetadata<string, Personas>(REQUIRED_PERSONAS, combinePersonas(...anyOf));
 }
 
-/** The caller must be an internal administrator (persona InternalPartner or role CustomerGlobalAdministrator), else 403. */
+/**
+ * The caller must be an internal administrator (persona InternalPartner or role CustomerGlobalAdministrator),
+ * else 403.
+ */
 export function RequireInternalAdministrator(): CustomDecorator {
   return SetMetadata(INTERNAL_ADMINISTRATOR_ONLY, true);
 }

@@ -8,8 +8,10 @@ export interface ResponseHeaders {
   header(name: string, value: string): unknown;
 }
 
-/** The application that the guard stands in: how it refuses, and what it watches. This one suits any Nest application; a subclass suits one
- *  with an error format and metrics of its own. */
+/**
+ * The application that the guard stands in: how it refuses, and what it watches. This one suits any Nest
+ * application; a subclass suits one with an error format and metrics of its own.
+ */
 export class AccessTokenHost {
   readonly clock?: Clock;
 

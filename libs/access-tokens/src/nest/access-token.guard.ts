@@ -10,7 +10,10 @@ import { AccessTokenHost } from './access-token-host';
 import type { ResponseHeaders } from './access-token-host';
 import { ACCESS_TOKEN_STRATEGY, beginVerification, refusalOf } from './access-token.strategy';
 
-/** Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403, 503. */
+/**
+ * Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403,
+ * 503.
+ */
 @Injectable()
 export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
   constructor(
@@ -21,7 +24,10 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
     super();
   }
 
-  /** Answers at once for a token verified before: nearly every request, and a promise would cost it several turns. */
+  /**
+   * Answers at once for a token verified before: nearly every request, and a promise would cost it several
+   * turns.
+   */
   override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     // Global guards also stand before message handlers; those have no bearer token.
     if (context.getType() !== 'http' || this.access.isPublic(context)) return true;

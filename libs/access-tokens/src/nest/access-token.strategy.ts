@@ -16,8 +16,10 @@ interface Verification {
   prepared?: PreparedToken;
 }
 
-/** Passport keeps its strategies in one place per process, where several applications may run (tests). So the strategy
- *  holds nothing of its own: each request brings the verifier of its application. */
+/**
+ * Passport keeps its strategies in one place per process, where several applications may run (tests). So the
+ * strategy holds nothing of its own: each request brings the verifier of its application.
+ */
 const verifications = new WeakMap<AuthenticatedRequest, Verification>();
 
 /** Must precede the strategy for each request. */
@@ -40,14 +42,20 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
   }, done);
 };
 
-/** Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come through as they are (an
- *  outage among them must not look like a bad token); once a key was provided, only the signature can have failed. */
+/**
+ * Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come
+ * through as they are (an outage among them must not look like a bad token); once a key was provided, only
+ * the signature can have failed.
+ */
 export function refusalOf(request: AuthenticatedRequest, reported: unknown): unknown {
   const { prepared } = verificationOf(request);
   return prepared ? new AccessTokenError('bad-signature', { cause: reported }) : reported;
 }
 
-/** passport-jwt's strategy: it has jsonwebtoken verify the signature, between our strict checks before and after. */
+/**
+ * passport-jwt's strategy: it has jsonwebtoken verify the signature, between our strict checks before and
+ * after.
+ */
 @Injectable()
 export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN_STRATEGY) {
   constructor() {
@@ -61,7 +69,10 @@ export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN
     });
   }
 
-  /** Called by passport-jwt once the signature is good. @throws {AccessTokenError} when anything else is not */
+  /**
+   * Called by passport-jwt once the signature is good.
+   * @throws {AccessTokenError} when anything else is not
+   */
   validate(request: AuthenticatedRequest): Caller {
     const { verifier, prepared } = verificationOf(request);
     if (!prepared) throw new AccessTokenError('malformed');

@@ -19,12 +19,17 @@ import { AccessTokenHost } from './access-token-host';
 import { AccessTokenGuard } from './access-token.guard';
 import { AccessTokenStrategy } from './access-token.strategy';
 
-/** How `AccessTokensModule.forRootAsync` gets its options: `useFactory` is called with what `inject` names. */
+/**
+ * How `AccessTokensModule.forRootAsync` gets its options: `useFactory` is called with what `inject` names.
+ */
 interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
   imports?: ModuleMetadata['imports'];
   inject?: (InjectionToken | OptionalFactoryDependency)[];
   useFactory: (...dependencies: Dependencies) => AccessTokensOptions | Promise<AccessTokensOptions>;
-  /** How the application refuses requests and watches the revocations; unless given, as any Nest application does. */
+  /**
+   * How the application refuses requests and watches the revocations; unless given, as any Nest application
+   * does.
+   */
   host?: Type<AccessTokenHost>;
 }
 

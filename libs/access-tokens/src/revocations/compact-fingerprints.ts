@@ -8,7 +8,10 @@ const MAX_LOAD = 0.7;
 const SLOTS_PER_FILTER_WORD = 4;
 const SEGMENT_BITS = 6;
 
-/** Open addressing with linear probing. `stride` words for a slot: a fingerprint of two words, and its instant where there is one. */
+/**
+ * Open addressing with linear probing. `stride` words for a slot: a fingerprint of two words, and its instant
+ * where there is one.
+ */
 class Segment {
   private slots = INITIAL_SLOTS;
   private words: Uint32Array;
@@ -93,13 +96,16 @@ function filterBits(high: number): number {
 }
 
 /**
- * A set of fingerprints of 64 bits, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot instead of the hundred and more that
- * a Map of strings takes, and nothing for the garbage collector to walk. Entries are only added or moved to a later instant. It grows by one
- * of its segments at a time, so that it never needs twice its memory.
+ * A set of fingerprints of 64 bits, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot
+ * instead of the hundred and more that a Map of strings takes, and nothing for the garbage collector to walk.
+ * Entries are only added or moved to a later instant. It grows by one of its segments at a time, so that it
+ * never needs twice its memory.
  *
- * Of a million entries and another key, two have the same fingerprint once in 10^13 times; then a token is refused that was not revoked.
+ * Of a million entries and another key, two have the same fingerprint once in 10^13 times; then a token is
+ * refused that was not revoked.
  *
- * Nearly every look-up is for a key that is not there. A small Bloom filter says so for most of them from the processor's cache.
+ * Nearly every look-up is for a key that is not there. A small Bloom filter says so for most of them from the
+ * processor's cache.
  */
 export class CompactFingerprints {
   private readonly segments: readonly Segment[];
@@ -142,7 +148,10 @@ export interface Fingerprint {
   high: number;
 }
 
-/** Hashes keys to fingerprints, in one reused object. Seeded per process, because anybody with a token can have keys of their choice added. */
+/**
+ * Hashes keys to fingerprints, in one reused object. Seeded per process, because anybody with a token can
+ * have keys of their choice added.
+ */
 export class Fingerprinter {
   private readonly fingerprint: Fingerprint = { low: 0, high: 0 };
 
@@ -171,8 +180,10 @@ export class Fingerprinter {
 const OVERFLOW_BITS = 27;
 const OVERFLOW_PROBES = 5;
 
-/** A Bloom filter of 16 MiB for what there is no more room for. It forgets nothing, but takes some other keys for what it holds: one of 10^4 when
- *  it holds four million, one of 200 when it holds ten million. */
+/**
+ * A Bloom filter of 16 MiB for what there is no more room for. It forgets nothing, but takes some other keys
+ * for what it holds: one of 10^4 when it holds four million, one of 200 when it holds ten million.
+ */
 export class OverflowFilter {
   private readonly words = new Uint32Array(2 ** (OVERFLOW_BITS - 5));
 
@@ -204,8 +215,10 @@ export class OverflowFilter {
 const CELL_BITS = 21;
 const CELL_PROBES = 4;
 
-/** Upper bounds of the instants for which there is no more room, in 8 MiB: never earlier than the key's own, and perhaps later, by another key's.
- *  A token that is issued after every instant in it is covered by none. */
+/**
+ * Upper bounds of the instants for which there is no more room, in 8 MiB: never earlier than the key's own,
+ * and perhaps later, by another key's. A token that is issued after every instant in it is covered by none.
+ */
 export class OverflowInstants {
   private readonly cells = new Uint32Array(2 ** CELL_BITS);
 

@@ -68,7 +68,9 @@ describe('httpRevocationSource', () => {
     const { fetch } = answering(Response.json([entry('a')], { headers }), Response.json([]));
     const told: Date[] = [];
     const source = httpRevocationSource({
-      ...{ authServiceUrl: 'http://auth.test', bearerToken: () => Promise.resolve('service-token'), fetch },
+      authServiceUrl: 'http://auth.test',
+      bearerToken: () => Promise.resolve('service-token'),
+      fetch,
     });
     for (let poll = 0; poll < 2; poll += 1) {
       const changes = source.changesSince(SINCE, undefined, (present) => told.push(present));

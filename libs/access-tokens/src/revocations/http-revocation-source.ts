@@ -26,8 +26,10 @@ export class RevocationListError extends Error {
   override readonly name = 'RevocationListError';
 }
 
-/** Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link` header with `rel="next"` (RFC
- *  8288); without one it is the last. */
+/**
+ * Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link`
+ * header with `rel="next"` (RFC 8288); without one it is the last.
+ */
 export function httpRevocationSource(options: HttpRevocationSourceOptions): RevocationSource {
   return {
     changesSince: (since, signal, tellPresent) => readPages(options, since, signal, tellPresent),
@@ -102,7 +104,10 @@ async function readRevocations(response: Response): Promise<readonly Revocation[
 
 const NEXT_LINK = /<([^>]*)>\s*;[^,]*\brel="?next"?/;
 
-/** @throws {RevocationListError} when the next page is said to be on another server: our token goes nowhere else */
+/**
+ * @throws {RevocationListError} when the next page is said to be on another server: our token goes nowhere
+ * else
+ */
 function nextPage(response: Response, current: URL): URL | null {
   const target = NEXT_LINK.exec(response.headers.get('link') ?? '')?.[1];
   if (target === undefined) return null;

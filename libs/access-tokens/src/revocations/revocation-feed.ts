@@ -8,23 +8,38 @@ import type { RevocableToken, RevocationPage, RevocationSource } from './revocat
 export interface RevocationFeedOptions {
   source: RevocationSource;
   clock?: Clock;
-  /** Pause between two polls; at most 1 s, so that a revocation works everywhere within 2 s. Default 500 ms. */
+  /**
+   * Pause between two polls; at most 1 s, so that a revocation works everywhere within 2 s. Default 500 ms.
+   */
   pollIntervalMs?: number;
-  /** How old the last complete answer may be before every token is refused with 503. Default 30 s: long enough for a restart of
-   *  auth-service or a failover of its database, during which nobody can set a revocation either; short enough to bound what a validator
-   *  cut off from a working auth-service lets through. */
+  /**
+   * How old the last complete answer may be before every token is refused with 503. Default 30 s: long enough
+   * for a restart of auth-service or a failover of its database, during which nobody can set a revocation
+   * either; short enough to bound what a validator cut off from a working auth-service lets through.
+   */
   maxAgeMs?: number;
   /** How far back each poll starts again. A revocation carries its transaction's start, so it can become
    *  visible after younger ones; the overlap has to exceed the longest write transaction. Default 30 s. */
   overlapMs?: number;
-  /** How long one page may take before the poll counts as failed; of a source that has no pages, one poll. Default 60 s. */
+  /**
+   * How long one page may take before the poll counts as failed; of a source that has no pages, one poll.
+   * Default 60 s.
+   */
   pollTimeoutMs?: number;
-  /** How many revocations are known exactly; the others take a fixed amount of memory. See `RevocationIndex`. Default 2,000,000. */
+  /**
+   * How many revocations are known exactly; the others take a fixed amount of memory. See `RevocationIndex`.
+   * Default 2,000,000.
+   */
   maxEntries?: number;
-  /** How often everything is read anew, beside the polls, so that what the source has purged is forgotten here too. Default 6 h. */
+  /**
+   * How often everything is read anew, beside the polls, so that what the source has purged is forgotten here
+   * too. Default 6 h.
+   */
   reloadIntervalMs?: number;
-  /** Told of a failed poll when it is the first of a series or has another cause than the one before, and (with null) of the first good one
-   *  after it. */
+  /**
+   * Told of a failed poll when it is the first of a series or has another cause than the one before, and
+   * (with null) of the first good one after it.
+   */
   onOutage?(error: unknown): void;
 }
 
@@ -47,7 +62,10 @@ interface Load {
   presentMs: number | null;
 }
 
-/** The revocations, kept in memory and up to date by polling. Before the first load, and when its data is too old, it refuses every token. */
+/**
+ * The revocations, kept in memory and up to date by polling. Before the first load, and when its data is too
+ * old, it refuses every token.
+ */
 export class RevocationFeed implements RevocationCheck {
   private index: RevocationIndex;
   /** The first load, or one that will replace the index. */
@@ -101,7 +119,10 @@ export class RevocationFeed implements RevocationCheck {
     return this.index.size;
   }
 
-  /** How many of them are known only roughly, for want of room: above 0, some tokens are refused that were not revoked. */
+  /**
+   * How many of them are known only roughly, for want of room: above 0, some tokens are refused that were not
+   * revoked.
+   */
   get overflowSize(): number {
     return this.index.overflowSize;
   }
@@ -116,7 +137,9 @@ export class RevocationFeed implements RevocationCheck {
     return this.loadedAtMs === null ? Infinity : this.clock.monotonicMs() - this.loadedAtMs;
   }
 
-  /** @throws {TokenVerificationUnavailableError} when what is known is too old to decide on, or not loaded yet */
+  /**
+   * @throws {TokenVerificationUnavailableError} when what is known is too old to decide on, or not loaded yet
+   */
   assertFresh(): void {
     if (this.ageMs <= this.settings.maxAgeMs) return;
     throw new TokenVerificationUnavailableError('revocations', { cause: this.failure ?? undefined });
@@ -158,7 +181,9 @@ export class RevocationFeed implements RevocationCheck {
     await this.reloadOnePage(askedAtMs);
   }
 
-  /** Reads everything, or the rest of it after an attempt that failed. The age counts from the first question. */
+  /**
+   * Reads everything, or the rest of it after an attempt that failed. The age counts from the first question.
+   */
   private async loadFirst(askedAtMs: number): Promise<void> {
     const load = (this.load ??= this.beginLoad(askedAtMs, this.index));
     try {
@@ -186,7 +211,10 @@ export class RevocationFeed implements RevocationCheck {
     this.noteNewest(newestMs);
   }
 
-  /** Reads one page of a reload, if one is due or under way. A failure does not age the feed; the next poll repeats the page. */
+  /**
+   * Reads one page of a reload, if one is due or under way. A failure does not age the feed; the next poll
+   * repeats the page.
+   */
   private async reloadOnePage(askedAtMs: number): Promise<void> {
     const { source, reloadIntervalMs, maxEntries } = this.settings;
     if (source.readPage === undefined || this.stopping.signal.aborted) return;
@@ -216,7 +244,10 @@ export class RevocationFeed implements RevocationCheck {
     if (next !== null) load.from = next;
   }
 
-  /** What was set since the load began is in its index too, or is read by the next poll, which goes back to before it. */
+  /**
+   * What was set since the load began is in its index too, or is read by the next poll, which goes back to
+   * before it.
+   */
   private finishLoad(load: Load): void {
     this.index = load.index;
     this.load = null;
@@ -269,13 +300,17 @@ export class RevocationFeed implements RevocationCheck {
         : [...this.presents.filter((poll) => poll.askedAtMs > sinceMs), { askedAtMs, presentMs }];
   }
 
-  /** The overlap counts back from the earliest present of late: a clock that was set back dates revocations before those that are known,
-   *  and one that was set ahead and back, or fails over to another server's, would else hide them for good. */
+  /**
+   * The overlap counts back from the earliest present of late: a clock that was set back dates revocations
+   * before those that are known, and one that was set ahead and back, or fails over to another server's,
+   * would else hide them for good.
+   */
   private windowStart(): Date {
     const { overlapMs } = this.settings;
     if (this.presents.length > 0)
       return new Date(Math.max(0, Math.min(...this.presents.map(({ presentMs }) => presentMs)) - overlapMs));
-    // A source of 0.2.0 does not tell: it is now at least the newest one's date and what has passed since that was seen.
+    // A source of 0.2.0 does not tell: it is now at least the newest one's date and what has passed since
+    // that was seen.
     const quietMs = this.clock.monotonicMs() - this.newestSeenAtMs;
     return new Date(Math.max(0, this.newestMs - Math.max(0, overlapMs - quietMs)));
   }

@@ -2,7 +2,10 @@ import { hash, randomBytes } from 'node:crypto';
 import { CompactFingerprints, Fingerprinter, OverflowFilter, OverflowInstants } from './compact-fingerprints';
 import type { Key128 } from './compact-fingerprints';
 
-/** What a revocation may name: one token, or every token of a session, a person, an internal user, a subject or an application. */
+/**
+ * What a revocation may name: one token, or every token of a session, a person, an internal user, a subject
+ * or an application.
+ */
 const REVOCATION_DOMAINS = ['jti', 'sid', 'svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
@@ -18,7 +21,10 @@ export interface Revocation {
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 const MAX_IDENTIFIER_LENGTH = 1_000;
 
-/** True for a revocation of a domain that we know. By hand: a first load judges a million, and a schema costs each several objects. */
+/**
+ * True for a revocation of a domain that we know. By hand: a first load judges a million, and a schema costs
+ * each several objects.
+ */
 export function isRevocation(value: unknown): value is Revocation {
   if (typeof value !== 'object' || value === null) return false;
   const { domain, identifier, revocationDate } = value as Record<string, unknown>;
@@ -43,17 +49,22 @@ export interface RevocationPage {
 
 /** Where revocations are read from: the database in auth-service, HTTP everywhere else. */
 export interface RevocationSource {
-  /** Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails, means the whole answer is
-   *  unusable.
-   *  @param tellPresent told, before the answer ends, what the clock that dates revocations said when it was asked for */
+  /**
+   * Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails,
+   * means the whole answer is unusable.
+   * @param tellPresent told, before the answer ends, what the clock that dates revocations said when it was
+   * asked for
+   */
   changesSince(
     since: Date,
     signal?: AbortSignal,
     tellPresent?: (present: Date) => void,
   ): Promise<readonly Revocation[]> | AsyncIterable<readonly Revocation[]>;
-  /** One page of them: after a date, or from where another one ended. A source that has this is read so, and `changesSince` is not called: a
-   *  first load that is cut off goes on where it stopped.
-   *  @throws {StaleRevocationPosition} when it has to begin anew */
+  /**
+   * One page of them: after a date, or from where another one ended. A source that has this is read so, and
+   * `changesSince` is not called: a first load that is cut off goes on where it stopped.
+   * @throws {StaleRevocationPosition} when it has to begin anew
+   */
   readPage?(from: Date | string, signal?: AbortSignal): Promise<RevocationPage>;
 }
 
@@ -253,7 +264,10 @@ function clampSecond(milliseconds: number): number {
   return Math.min(Math.max(Math.floor(milliseconds / 1_000), 1), LATEST_SECOND);
 }
 
-/** Reads a UUID, in any letter case (RFC 9562 section 4), into four words; false for any other text, which matches by exact spelling. */
+/**
+ * Reads a UUID, in any letter case (RFC 9562 section 4), into four words; false for any other text, which
+ * matches by exact spelling.
+ */
 function readUuid(text: string, into: Key128): boolean {
   if (text.length !== 36) return false;
   let word = 0;

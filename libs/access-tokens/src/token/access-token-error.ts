@@ -1,4 +1,7 @@
-/** Why a token was not accepted. Closed: an answer or a metric may name it, and it never says more than the token's sender may know. */
+/**
+ * Why a token was not accepted. Closed: an answer or a metric may name it, and it never says more than the
+ * token's sender may know.
+ */
 export type AccessTokenFailure =
   /** No token was presented, or not as `Authorization: Bearer <token>`. */
   | 'missing'
@@ -35,7 +38,10 @@ export class AccessTokenError extends Error {
   }
 }
 
-/** Whether a token is good cannot be known now: keys or revocations are out of reach. An outage (503), never a refusal. */
+/**
+ * Whether a token is good cannot be known now: keys or revocations are out of reach. An outage (503), never a
+ * refusal.
+ */
 export class TokenVerificationUnavailableError extends Error {
   override readonly name = 'TokenVerificationUnavailableError';
 
@@ -49,8 +55,10 @@ export class TokenVerificationUnavailableError extends Error {
 
 const SCHEME = /^Bearer +/i;
 
-/** The token of an `Authorization: Bearer <token>` header (RFC 6750 section 2.1), else null. Only the header's shape is
- *  looked at; what a token may consist of is checked when it is parsed. */
+/**
+ * The token of an `Authorization: Bearer <token>` header (RFC 6750 section 2.1), else null. Only the header's
+ * shape is looked at; what a token may consist of is checked when it is parsed.
+ */
 export function bearerToken(authorization: string | undefined): string | null {
   const scheme = authorization === undefined ? null : SCHEME.exec(authorization);
   if (!authorization || !scheme) return null;
@@ -58,14 +66,20 @@ export function bearerToken(authorization: string | undefined): string | null {
   return token === '' || token.includes(' ') ? null : token;
 }
 
-/** How a request is refused: status, a sentence that callers may read, and the headers to send along (RFC 6750). */
+/**
+ * How a request is refused: status, a sentence that callers may read, and the headers to send along (RFC
+ * 6750).
+ */
 export interface AccessRefusal {
   readonly status: 401 | 403 | 503;
   readonly detail: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What callers may read. The other reasons share one sentence: which check a forged token failed is nobody's business. */
+/**
+ * What callers may read. The other reasons share one sentence: which check a forged token failed is nobody's
+ * business.
+ */
 const SENTENCES: Partial<Record<AccessTokenFailure, string>> = {
   missing: 'A bearer token is required.',
   expired: 'The access token expired.',
@@ -85,7 +99,10 @@ export const FORBIDDEN: AccessRefusal = {
   headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
 };
 
-/** The refusal that responds to a failed verification; null for any other error. A 401 names an error code only when a token was sent. */
+/**
+ * The refusal that responds to a failed verification; null for any other error. A 401 names an error code
+ * only when a token was sent.
+ */
 export function accessRefusal(error: unknown): AccessRefusal | null {
   if (error instanceof TokenVerificationUnavailableError) return UNAVAILABLE;
   if (!(error instanceof AccessTokenError)) return null;

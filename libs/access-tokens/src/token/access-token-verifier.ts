@@ -19,7 +19,10 @@ import { VerifiedTokens } from './verified-tokens';
 /** How far clocks of issuers and validators may differ. Source: docs/spec-gaps.md. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
-/** The longest life of a token, whoever issued it: revocations are kept a little longer, so that none outlives its revocation. */
+/**
+ * The longest life of a token, whoever issued it: revocations are kept a little longer, so that none outlives
+ * its revocation.
+ */
 const LONGEST_LIFETIME_SECONDS = 366 * 24 * 60 * 60;
 
 /** An issuer from before this platform: HS256 only, no `typ` (or the older `JWT`). */
@@ -28,7 +31,10 @@ export interface LegacyIssuer {
   audience: string;
 }
 
-/** Says whether a token was revoked. @throws {TokenVerificationUnavailableError} when that cannot be known now */
+/**
+ * Says whether a token was revoked.
+ * @throws {TokenVerificationUnavailableError} when that cannot be known now
+ */
 export interface RevocationCheck {
   isRevoked(token: RevocableToken): boolean;
 }
@@ -54,7 +60,9 @@ export interface PreparedToken {
   readonly generation: number | null;
 }
 
-/** jsonwebtoken checks the signature; every other rule is stricter here than there and is applied around it. */
+/**
+ * jsonwebtoken checks the signature; every other rule is stricter here than there and is applied around it.
+ */
 export const SIGNATURE_ONLY = { ignoreExpiration: true, ignoreNotBefore: true } as const;
 
 interface KnownCaller {
@@ -62,9 +70,12 @@ interface KnownCaller {
   readonly revocable: RevocableToken;
 }
 
-/** Turns an access token into its caller, or refuses it: strict parsing, then issuer, `typ`, algorithm and key, then the signature
- *  (jsonwebtoken), then audience, times, claims and revocations. Verified tokens are remembered by their exact text, and expiry, key
- *  changes and revocations are looked at every time all the same. */
+/**
+ * Turns an access token into its caller, or refuses it: strict parsing, then issuer, `typ`, algorithm and
+ * key, then the signature (jsonwebtoken), then audience, times, claims and revocations. Verified tokens are
+ * remembered by their exact text, and expiry, key changes and revocations are looked at every time all the
+ * same.
+ */
 export class AccessTokenVerifier {
   private readonly legacyIssuers: ReadonlyMap<string, LegacyIssuer>;
   private readonly known: VerifiedTokens<KnownCaller>;
@@ -79,9 +90,12 @@ export class AccessTokenVerifier {
     this.known = new VerifiedTokens(options.rememberedTokens ?? 5_000);
   }
 
-  /** The caller whose token this is.
-   *  @throws {AccessTokenError} with a closed reason when the token is refused; nothing else comes from a token's content
-   *  @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach */
+  /**
+   * The caller whose token this is.
+   * @throws {AccessTokenError} with a closed reason when the token is refused; nothing else comes from a
+   * token's content
+   * @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach
+   */
   async verify(token: string): Promise<Caller> {
     const remembered = this.recall(token);
     if (remembered) return remembered;
@@ -90,8 +104,10 @@ export class AccessTokenVerifier {
     return this.complete(prepared);
   }
 
-  /** The caller of a token verified before, or null when it has to go through `verify`. Errors as in `verify`: a token that expired
-   *  or was revoked in the meantime is refused here. */
+  /**
+   * The caller of a token verified before, or null when it has to go through `verify`. Errors as in `verify`:
+   * a token that expired or was revoked in the meantime is refused here.
+   */
   recall(token: string): Caller | null {
     const generation = this.options.keys.generation?.() ?? null;
     if (generation === null) return null;
@@ -193,7 +209,8 @@ export class AccessTokenVerifier {
 function readClaims({ parsed, legacy }: PreparedToken): AccessTokenClaims {
   const read = (legacy ? legacyTokenClaims : accessTokenClaims).safeParse(parsed.payload);
   if (!read.success) throw new AccessTokenError('invalid-claims', { cause: read.error });
-  // Nobody proved who they are after they had got their token: such a claim would only make a sign-in look younger.
+  // Nobody proved who they are after they had got their token: such a claim would only make a sign-in look
+  // younger.
   if (read.data.auth_time > read.data.iat + CLOCK_TOLERANCE_SECONDS)
     throw new AccessTokenError('invalid-claims');
   return read.data;
@@ -204,7 +221,10 @@ function validFromSeconds(claims: Pick<RegisteredClaims, 'iat' | 'nbf'>): number
   return Math.max(claims.iat, claims.nbf ?? claims.iat) - CLOCK_TOLERANCE_SECONDS;
 }
 
-/** Signature bytes a key makes (RFC 7518): anything else, DER-coded ECDSA for one, is refused before the cryptography. */
+/**
+ * Signature bytes a key makes (RFC 7518): anything else, DER-coded ECDSA for one, is refused before the
+ * cryptography.
+ */
 function signatureLength({ alg, key }: VerificationKey): number {
   const fixed: Record<Exclude<SigningAlgorithm, 'RS256'>, number> = { HS256: 32, ES256: 64 };
   return alg === 'RS256' ? Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8) : fixed[alg];

@@ -11,7 +11,9 @@ const identifier = z.int().min(0);
 const withoutNul = /^[^\0]*$/;
 const text = z.string().max(1_000);
 
-/** The claims without which no token is accepted, whoever issued it. Instants are whole seconds since 1970. */
+/**
+ * The claims without which no token is accepted, whoever issued it. Instants are whole seconds since 1970.
+ */
 export const registeredClaims = z.object({
   iss: text,
   aud: z.union([text, z.array(text).min(1).max(20)]),
@@ -52,7 +54,10 @@ const identityClaims = {
   overflow: texts,
 };
 
-/** A revocation of a person or user must reach every token of theirs, so a token has to name whom it speaks for. */
+/**
+ * A revocation of a person or user must reach every token of theirs, so a token has to name whom it speaks
+ * for.
+ */
 function namesItsIdentity(claims: {
   identityType: IdentityType;
   personId: number | null;
@@ -90,9 +95,11 @@ export const accessTokenClaims = registeredClaims
   .refine(pairsItsFacilities, BADLY_PAIRED);
 export type AccessTokenClaims = z.output<typeof accessTokenClaims>;
 
-/** The subject of a legacy issuer's token, by the identifiers that we share with that issuer. Its `sub` may read
- *  like one of our subjects and mean somebody else. So a token without an identifier
- *  gets a subject that none of ours equals. */
+/**
+ * The subject of a legacy issuer's token, by the identifiers that we share with that issuer. Its `sub` may
+ * read like one of our subjects and mean somebody else. So a token without an identifier gets a subject that
+ * none of ours equals.
+ */
 function legacySubject({ iss, sub, personId, userId }: LegacyIdentity): string {
   if (personId !== null) return `personid:${String(personId)}`;
   return userId === null ? `legacy:${iss}:${sub}` : `userid:${String(userId)}`;
@@ -122,12 +129,17 @@ export const legacyTokenClaims = registeredClaims
   .refine(namesItsIdentity, 'must name the person or user it was issued for')
   .refine(pairsItsFacilities, BADLY_PAIRED);
 
-/** Who sent a request, as their verified access token says. One object serves every request with that token: it is frozen. */
+/**
+ * Who sent a request, as their verified access token says. One object serves every request with that token:
+ * it is frozen.
+ */
 export interface Caller {
   /** The access token itself, for calls on the caller's behalf. Never log it. */
   readonly token: string;
-  /** `personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`. A legacy issuer's token without
-   *  person and user has `legacy:<issuer>:<its sub>`. */
+  /**
+   * `personid:<n>`, `userid:<n>` or `technician:<provider>:<account id or name>`. A legacy issuer's token
+   * without person and user has `legacy:<issuer>:<its sub>`.
+   */
   readonly subject: string;
   readonly tokenId: string;
   /** The session that the token belongs to (claim `sid`); null for tokens from before there were sessions. */
@@ -145,14 +157,21 @@ export interface Caller {
   readonly personas: Personas;
   readonly roles: readonly string[];
   readonly facilities: readonly number[];
-  /** The personas for which each of `facilities` is held, in the same order; null: the token does not say. Ask `facilitiesHeldFor`. */
+  /**
+   * The personas for which each of `facilities` is held, in the same order; null: the token does not say. Ask
+   * `facilitiesHeldFor`.
+   */
   readonly facilityPersonas: readonly Personas[] | null;
   readonly groups: readonly string[];
-  /** Names of the claims that did not fit into the token, e.g. `groups`: fail closed when one of them decides. */
+  /**
+   * Names of the claims that did not fit into the token, e.g. `groups`: fail closed when one of them decides.
+   */
   readonly overflow: readonly string[];
 }
 
-/** The role that makes a customer an internal administrator. Source: authentication spec, Authentication 2. */
+/**
+ * The role that makes a customer an internal administrator. Source: authentication spec, Authentication 2.
+ */
 export const CUSTOMER_GLOBAL_ADMINISTRATOR = 'CustomerGlobalAdministrator';
 
 export function callerFromClaims(token: string, claims: AccessTokenClaims): Caller {
@@ -182,7 +201,10 @@ function instant(seconds: number): Date {
   return new Date(seconds * 1_000);
 }
 
-/** Persona InternalPartner, or the role CustomerGlobalAdministrator. Source: authentication spec, Authentication 2. */
+/**
+ * Persona InternalPartner, or the role CustomerGlobalAdministrator. Source: authentication spec,
+ * Authentication 2.
+ */
 export function isInternalAdministrator(caller: Pick<Caller, 'personas' | 'roles'>): boolean {
   return (
     hasPersona(caller.personas, Persona.InternalPartner) ||

@@ -5,10 +5,12 @@ import type { Caller } from './caller';
 /** What a token, or `GET /auth/me`, says of facilities. */
 type FacilityClaims = Pick<Caller, 'personas' | 'facilities' | 'facilityPersonas' | 'overflow'>;
 
-/** The facilities that somebody holds for at least one of the personas `anyOf`: those that a route accepts. A facility of one persona
- *  gives no rights to another one of the same person.
- *  Null: the token does not say. It had no room for its facilities, or it is for several personas and comes from an issuer that does
- *  not tell them apart. Ask `GET /auth/me`, or refuse. */
+/**
+ * The facilities that somebody holds for at least one of the personas `anyOf`: those that a route accepts. A
+ * facility of one persona gives no rights to another one of the same person. Null: the token does not say. It
+ * had no room for its facilities, or it is for several personas and comes from an issuer that does not tell
+ * them apart. Ask `GET /auth/me`, or refuse.
+ */
 export function facilitiesHeldFor(claims: FacilityClaims, anyOf: Personas): readonly number[] | null {
   const { personas, facilities, facilityPersonas, overflow } = claims;
   if (overflow.includes('facilities')) return null;

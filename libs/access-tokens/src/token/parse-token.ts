@@ -3,9 +3,11 @@ import { AccessTokenError } from './access-token-error';
 
 const ALPHABET = /^[A-Za-z0-9_-]+$/;
 
-/** The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also takes padding, the other
- *  alphabet and stray bits in the last character, which would let several texts stand for one token. Source: RFC 7515 section 2, RFC
- *  4648 section 3.5. */
+/**
+ * The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also
+ * takes padding, the other alphabet and stray bits in the last character, which would let several texts stand
+ * for one token. Source: RFC 7515 section 2, RFC 4648 section 3.5.
+ */
 function decodeCanonicalBase64Url(text: string): Buffer | null {
   if (!ALPHABET.test(text)) return null;
   const bytes = Buffer.from(text, 'base64url');
@@ -15,9 +17,11 @@ function decodeCanonicalBase64Url(text: string): Buffer | null {
 /** Deeper nesting than any token of ours has. */
 const MAX_DEPTH = 32;
 
-/** Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and no object in it with two
- *  members of one name. `JSON.parse` lets the last of two win, another reader takes the first, and a token must not mean two things.
- *  Returns null for anything else. */
+/**
+ * Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and
+ * no object in it with two members of one name. `JSON.parse` lets the last of two win, another reader takes
+ * the first, and a token must not mean two things. Returns null for anything else.
+ */
 function parseStrictJsonObject(bytes: Buffer): Record<string, unknown> | null {
   if (!isUtf8(bytes)) return null;
   const text = bytes.toString('utf8');
@@ -35,8 +39,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Walks the text once, without recursion. Only its verdict on valid JSON matters: `JSON.parse` refuses the rest.
- *  @throws {SyntaxError} for a string that is not JSON */
+/**
+ * Walks the text once, without recursion. Only its verdict on valid JSON matters: `JSON.parse` refuses the
+ * rest.
+ * @throws {SyntaxError} for a string that is not JSON
+ */
 function isShallowWithDistinctNames(text: string): boolean {
   // One entry per open bracket: the names seen so far in an object, null for an array.
   const open: (Set<string> | null)[] = [];
@@ -78,14 +85,20 @@ function endOfString(text: string, start: number): number {
   return Math.min(at + 1, text.length);
 }
 
-/** The signature algorithms we know. Each key is bound to one of them. Source: authentication spec, What the service does. */
+/**
+ * The signature algorithms we know. Each key is bound to one of them. Source: authentication spec, What the
+ * service does.
+ */
 export const SIGNING_ALGORITHMS = ['HS256', 'RS256', 'ES256'] as const;
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** Longest token accepted, in characters (all ASCII). */
 const MAX_TOKEN_LENGTH = 16 * 1024;
 
-/** What a `kid` may look like: it is looked up and logged, so it holds nothing that a path, a query or a log could trip over. */
+/**
+ * What a `kid` may look like: it is looked up and logged, so it holds nothing that a path, a query or a log
+ * could trip over.
+ */
 export const KEY_ID_PATTERN = /^[\w.-]{1,64}$/;
 
 /** A token taken apart; nothing in it is verified yet. */
@@ -98,10 +111,12 @@ export interface ParsedToken {
   readonly signatureLength: number;
 }
 
-/** Takes a compact JWS (RFC 7515) apart under rules stricter than the libraries': canonical base64url, JSON objects with distinct member
- *  names, a known `alg`, a harmless `kid`, no `crit`. Key material in the header (`jku`, `x5u`, `jwk`, `x5c`) is ignored: keys come from
- *  configuration only. No cryptography happens here.
- *  @throws {AccessTokenError} `too-large`, `malformed` or `unsupported-header` */
+/**
+ * Takes a compact JWS (RFC 7515) apart under rules stricter than the libraries': canonical base64url, JSON
+ * objects with distinct member names, a known `alg`, a harmless `kid`, no `crit`. Key material in the header
+ * (`jku`, `x5u`, `jwk`, `x5c`) is ignored: keys come from configuration only. No cryptography happens here.
+ * @throws {AccessTokenError} `too-large`, `malformed` or `unsupported-header`
+ */
 export function parseToken(text: string): ParsedToken {
   if (text.length > MAX_TOKEN_LENGTH) throw new AccessTokenError('too-large');
   const parts = text.split('.', 4);

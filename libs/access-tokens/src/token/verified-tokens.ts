@@ -11,9 +11,12 @@ interface Entry<T> extends VerifiedToken<T> {
   usedAgain: boolean;
 }
 
-/** Remembers verified tokens by their exact text (never by a digest or by `jti`: another spelling is another token and is verified
- *  anew). Bounded in tokens and in characters; tokens used again outlive those seen once, so that a flood of one-time tokens does not
- *  drive out the busy ones. What it returns still has to be checked for expiry and revocation. */
+/**
+ * Remembers verified tokens by their exact text (never by a digest or by `jti`: another spelling is another
+ * token and is verified anew). Bounded in tokens and in characters; tokens used again outlive those seen
+ * once, so that a flood of one-time tokens does not drive out the busy ones. What it returns still has to be
+ * checked for expiry and revocation.
+ */
 export class VerifiedTokens<T> {
   private readonly entries = new Map<string, Entry<T>>();
   private characters = 0;
@@ -55,7 +58,10 @@ export class VerifiedTokens<T> {
     this.generation = generation;
   }
 
-  /** Second chance: the oldest goes, unless it was used since it was last looked at; then it becomes the youngest. */
+  /**
+   * Second chance: the oldest goes, unless it was used since it was last looked at; then it becomes the
+   * youngest.
+   */
   private evictOne(): void {
     for (const [text, entry] of this.entries) {
       this.entries.delete(text);

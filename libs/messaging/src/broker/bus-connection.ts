@@ -29,12 +29,18 @@ export interface BusConnectionOptions {
 /** A channel that golevelup's connection manager sets up once, as soon as there is a connection. */
 export type ManagedChannel = AmqpConnection['managedChannel'];
 
-/** How soon a broker is left that no longer responds: patiently where there is no other, else after 4 to 6 s of silence. */
+/**
+ * How soon a broker is left that no longer responds: patiently where there is no other, else after 4 to 6 s
+ * of silence.
+ */
 const ONE_BROKER = { heartbeatSeconds: 5, connectTimeoutMs: 5 * SECOND_MS, reconnectSeconds: 1 };
 const SEVERAL_BROKERS = { heartbeatSeconds: 2, connectTimeoutMs: 2 * SECOND_MS, reconnectSeconds: 0.2 };
 const CLOSE_TIMEOUT_MS = 5 * SECOND_MS;
 
-/** One golevelup connection to one bus. golevelup connects and reconnects it; the owner of a channel recovers that channel. */
+/**
+ * One golevelup connection to one bus. golevelup connects and reconnects it; the owner of a channel recovers
+ * that channel.
+ */
 export class BusConnection {
   /** The broker as MassTransit addresses it, without credentials. */
   readonly hostAddress: string;
@@ -72,7 +78,10 @@ export class BusConnection {
     });
   }
 
-  /** What the envelope of any message from this process says; of a new one, sent now and in the current trace, unless given. */
+  /**
+   * What the envelope of any message from this process says; of a new one, sent now and in the current trace,
+   * unless given.
+   */
   envelopeOptions(
     given: { messageId?: string | undefined; sentAt?: Date; headers?: EnvelopeOptions['headers'] } = {},
   ): EnvelopeOptions {
@@ -104,7 +113,10 @@ export class BusConnection {
     return this.amqp.managedConnection?.isConnected() === true && this.blockedReason === null;
   }
 
-  /** @throws {BusUnavailableError} without a connection, or while the broker blocks it: what is written then would wait in memory */
+  /**
+   * @throws {BusUnavailableError} without a connection, or while the broker blocks it: what is written then
+   * would wait in memory
+   */
   requireUsable(): void {
     if (this.isUsable) return;
     const { blockedReason } = this;
@@ -114,7 +126,10 @@ export class BusConnection {
     );
   }
 
-  /** Opens a channel for publishing. @throws {BusUnavailableError} without a usable connection, or if it dies meanwhile */
+  /**
+   * Opens a channel for publishing.
+   * @throws {BusUnavailableError} without a usable connection, or if it dies meanwhile
+   */
   async openConfirmChannel(): Promise<ConfirmChannel> {
     this.requireUsable();
     try {
@@ -126,7 +141,10 @@ export class BusConnection {
     throw new BusUnavailableError(this.options.bus, 'not connected');
   }
 
-  /** A channel for consuming, set up now or as soon as there is a connection. A set-up that fails is an `error` event. */
+  /**
+   * A channel for consuming, set up now or as soon as there is a connection. A set-up that fails is an
+   * `error` event.
+   */
   manageChannel(name: string, setup: (channel: Channel) => Promise<void>): ManagedChannel {
     return this.amqp.managedConnection.createChannel({ name, confirm: false, setup });
   }
@@ -134,7 +152,8 @@ export class BusConnection {
   /** Closes the connection; bounded, because a broker that hangs must not hold the process. */
   async close(): Promise<void> {
     try {
-      // Not `amqp.close()`: it waits for a channel first, so a broker that hangs would keep it from ending the reconnects.
+      // Not `amqp.close()`: it waits for a channel first, so a broker that hangs would keep it from ending
+      // the reconnects.
       const closing = this.amqp.managedConnection?.close() ?? Promise.resolve();
       const timeoutError = (): Error => new Error(`not closed within ${CLOSE_TIMEOUT_MS} ms`);
       await withTimeout(closing, CLOSE_TIMEOUT_MS, timeoutError);
@@ -166,7 +185,10 @@ interface Writing {
   readonly muxer: { _readIncoming(): void };
 }
 
-/** Has the messages of one turn of the event loop leave in one system call. amqplib has no option for it: it writes each by itself. */
+/**
+ * Has the messages of one turn of the event loop leave in one system call. amqplib has no option for it: it
+ * writes each by itself.
+ */
 function writeTogether(model: ChannelModel | undefined): void {
   if (model === undefined) return;
   const { stream, muxer } = model.connection as unknown as Writing;

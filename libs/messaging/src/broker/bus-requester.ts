@@ -27,8 +27,11 @@ const READY_TIMEOUT_MS = 2 * SECOND_MS;
 const SEND_TIMEOUT_MS = 2 * SECOND_MS;
 const READY_POLL_MS = 20;
 
-/** Sends requests over one bus and waits for their responses at a reply queue of this process. The queue is replicated, because a
- *  classic one is away as long as its node is, and expires by itself: an exclusive one would die with its connection. */
+/**
+ * Sends requests over one bus and waits for their responses at a reply queue of this process. The queue is
+ * replicated, because a classic one is away as long as its node is, and expires by itself: an exclusive one
+ * would die with its connection.
+ */
 export class BusRequester {
   private readonly pending = new Map<string, (response: ReceivedEnvelope | Error) => void>();
   private replyQueue: string;
@@ -41,11 +44,14 @@ export class BusRequester {
     this.replyQueue = this.newName();
   }
 
-  /** @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
-   *  @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the contract
-   *  @throws {MessageReturnedError} if no queue takes such requests
-   *  @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
-   *  @throws {InvalidMessageError} if the request does not satisfy the contract */
+  /**
+   * @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
+   * @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the
+   * contract
+   * @throws {MessageReturnedError} if no queue takes such requests
+   * @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
+   * @throws {InvalidMessageError} if the request does not satisfy the contract
+   */
   request<T, S, F>(
     contract: RequestContract<T, S, F>,
     message: T,

@@ -44,8 +44,10 @@ export function envelopeMessage(
   return { exchange, routingKey: '', content, options, declareFanout: true, mayBeDropped: !needsReceiver };
 }
 
-/** AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access refused, no such
- *  exchange, locked, precondition failed (e.g. an exchange of another type). */
+/**
+ * AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access
+ * refused, no such exchange, locked, precondition failed (e.g. an exchange of another type).
+ */
 const REFUSALS: ReadonlySet<unknown> = new Set([311, 403, 404, 405, 406]);
 const CONTENT_TOO_LARGE = 311;
 const PRECONDITION_FAILED = 406;
@@ -75,7 +77,10 @@ function amqpField(error: unknown, field: 'code' | 'classId'): unknown {
   return 'cause' in error ? amqpField(error.cause, field) : undefined;
 }
 
-/** Declares a durable fanout over a channel of its own: the broker closes the channel over an exchange of another type. */
+/**
+ * Declares a durable fanout over a channel of its own: the broker closes the channel over an exchange of
+ * another type.
+ */
 async function declareFanout(connection: BusConnection, exchange: string): Promise<void> {
   const channel = await connection.openConfirmChannel();
   // Without a listener amqplib would take the whole connection down.
@@ -93,10 +98,13 @@ export function confirmedWithin(
   return withTimeout(publishing, timeoutMs, () => new PublishTimeoutError(exchange, timeoutMs));
 }
 
-/** Publishes one message over a channel of its own, so that whatever the broker has against it harms no other. The channel ends
- *  with the attempt, also when the broker stays silent: channels that wait for ever would use up the connection's.
- *  @throws as {@link PublishChannel.publish}
- *  @throws {PublishTimeoutError} if the broker does not confirm within `timeoutMs` */
+/**
+ * Publishes one message over a channel of its own, so that whatever the broker has against it harms no other.
+ * The channel ends with the attempt, also when the broker stays silent: channels that wait for ever would use
+ * up the connection's.
+ * @throws as {@link PublishChannel.publish}
+ * @throws {PublishTimeoutError} if the broker does not confirm within `timeoutMs`
+ */
 export async function publishAlone(
   connection: BusConnection,
   message: OutgoingMessage,
@@ -132,12 +140,18 @@ export class ConfirmPublisher {
     return confirmedWithin(timeoutMs, message, this.attempt(message, timeoutMs));
   }
 
-  /** As {@link publish}, over a channel of its own. For a message that the broker may refuse: no other is in flight there. */
+  /**
+   * As {@link publish}, over a channel of its own. For a message that the broker may refuse: no other is in
+   * flight there.
+   */
   publishAlone(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     return this.singleChannels.run(() => publishAlone(this.connection, message, timeoutMs));
   }
 
-  /** Whether the broker confirms a message that no queue is to take. Tells a bus that is away from one queue that is. */
+  /**
+   * Whether the broker confirms a message that no queue is to take. Tells a bus that is away from one queue
+   * that is.
+   */
   async isResponding(timeoutMs: number): Promise<boolean> {
     const { service } = this.connection.options;
     const message = {
@@ -155,8 +169,10 @@ export class ConfirmPublisher {
     }
   }
 
-  /** The broker closes a channel over one message, and with it everything that is in flight there. Each of these goes once more, alone:
-   *  then the refusal is its own. */
+  /**
+   * The broker closes a channel over one message, and with it everything that is in flight there. Each of
+   * these goes once more, alone: then the refusal is its own.
+   */
   private async attempt(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     this.connection.requireUsable();
     // Waiting for what is there would cost each of many messages some turns more.
@@ -214,8 +230,10 @@ class Semaphore {
   }
 }
 
-/** One confirm channel for as long as it lives. It tells apart what was confirmed, returned and lost: the broker confirms a
- *  returned message too, after it has returned it, so a confirm alone proves nothing. */
+/**
+ * One confirm channel for as long as it lives. It tells apart what was confirmed, returned and lost: the
+ * broker confirms a returned message too, after it has returned it, so a confirm alone proves nothing.
+ */
 export class PublishChannel {
   private readonly returned = new Map<string, string>();
   private readonly declaring = new Map<string, Promise<unknown>>();
@@ -259,11 +277,14 @@ export class PublishChannel {
     return isRefusal(this.closeReason);
   }
 
-  /** Resolves when the broker has taken responsibility for the message.
-   *  @throws {MessageReturnedError} if no queue takes it
-   *  @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
-   *  @throws {BusUnavailableError} if the channel died, perhaps because the broker refused something; it may have arrived
-   *  @throws {RangeError | TypeError} if it cannot be encoded; nothing was sent */
+  /**
+   * Resolves when the broker has taken responsibility for the message.
+   * @throws {MessageReturnedError} if no queue takes it
+   * @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
+   * @throws {BusUnavailableError} if the channel died, perhaps because the broker refused something; it may
+   * have arrived
+   * @throws {RangeError | TypeError} if it cannot be encoded; nothing was sent
+   */
   async publish(message: OutgoingMessage): Promise<void> {
     const { exchange, routingKey, content, options, mayBeDropped = false } = message;
     if (this.unconfirmed >= MAX_UNCONFIRMED)

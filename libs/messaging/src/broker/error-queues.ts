@@ -30,7 +30,10 @@ export interface FailedMessage {
   readonly queue: string;
   /** The message type that it announces, without namespace; null when it names none. */
   readonly type: string | null;
-  /** `failed`, `invalid`, `unreadable`, `unknown-type`; the broker's own reason, e.g. `delivery-limit`, when the broker moved it. */
+  /**
+   * `failed`, `invalid`, `unreadable`, `unknown-type`; the broker's own reason, e.g. `delivery-limit`, when
+   * the broker moved it.
+   */
   readonly reason: string;
   readonly errorType: string | null;
   readonly errorMessage: string | null;
@@ -63,8 +66,11 @@ export interface QueueState {
   readonly first: FailedMessage | null;
 }
 
-/** Error and skipped queues of one bus, for operators: list what lies there, send it to its queue again, or delete it. A message
- *  that one operator looks at is invisible to another meanwhile; whatever stays, stays in its order. */
+/**
+ * Error and skipped queues of one bus, for operators: list what lies there, send it to its queue again, or
+ * delete it. A message that one operator looks at is invisible to another meanwhile; whatever stays, stays in
+ * its order.
+ */
 export class ErrorQueues {
   private constructor(
     private readonly bus: Bus,
@@ -96,8 +102,11 @@ export class ErrorQueues {
     return this.visit(queue, choose, { limit });
   }
 
-  /** How the queue stands; empty when it does not exist. @param looksInside also at its head. Not for a queue that is consumed: each look
-   *  counts there as a delivery */
+  /**
+   * How the queue stands; empty when it does not exist.
+   * @param looksInside also at its head. Not for a queue that is consumed: each look counts there as a
+   * delivery
+   */
   async state(queue: string, looksInside: boolean): Promise<QueueState> {
     const channel = await this.connection.createChannel();
     channel.on('error', () => undefined);
@@ -107,10 +116,12 @@ export class ErrorQueues {
     return { messages, consumers, first };
   }
 
-  /** Sends the chosen messages to their queue again, as they first came: same message id, same body, no attempts counted. A
-   *  message leaves the error queue once the broker has confirmed the copy, so a crash between the two sends it twice, and the
-   *  receiver's inbox applies it once.
-   *  @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is */
+  /**
+   * Sends the chosen messages to their queue again, as they first came: same message id, same body, no
+   * attempts counted. A message leaves the error queue once the broker has confirmed the copy, so a crash
+   * between the two sends it twice, and the receiver's inbox applies it once.
+   * @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is
+   */
   async replay({ queue, source }: ErrorQueue, choose: Choice, progress?: Progress): Promise<FailedMessage[]> {
     const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
     const send = (delivery: Message): Promise<void> => {
@@ -134,8 +145,11 @@ export class ErrorQueues {
     await this.connection.close();
   }
 
-  /** Looks at the messages that lie in the queue now and returns the chosen ones; with `beforeRemoval` it also removes them, each
-   *  after that. A message that comes meanwhile, perhaps because its replay failed, is not visited. */
+  /**
+   * Looks at the messages that lie in the queue now and returns the chosen ones; with `beforeRemoval` it also
+   * removes them, each after that. A message that comes meanwhile, perhaps because its replay failed, is not
+   * visited.
+   */
   private async visit(
     queue: string,
     choose: Choice,

@@ -38,9 +38,12 @@ interface Reading {
   recvFrame(): unknown;
 }
 
-/** Keeps one hostile message from ending the connection. amqplib decodes header tables by recursion: one that is nested thousands deep
- *  exhausts the stack, the connection breaks with all its consumers, and the broker delivers the message again. Here such a table is
- *  replaced before it is decoded, and the message says that its headers were dropped. */
+/**
+ * Keeps one hostile message from ending the connection. amqplib decodes header tables by recursion: one that
+ * is nested thousands deep exhausts the stack, the connection breaks with all its consumers, and the broker
+ * delivers the message again. Here such a table is replaced before it is decoded, and the message says that
+ * its headers were dropped.
+ */
 export function guardHeaders(model: ChannelModel | undefined): void {
   if (model === undefined) return;
   const connection = model.connection as unknown as Reading;
@@ -52,8 +55,10 @@ export function guardHeaders(model: ChannelModel | undefined): void {
   };
 }
 
-/** What was received, with another table in place of the header table of its first frame if that cannot be decoded. A frame that is not complete
- *  stays as it is. */
+/**
+ * What was received, with another table in place of the header table of its first frame if that cannot be
+ * decoded. A frame that is not complete stays as it is.
+ */
 export function withoutDeepHeaders(received: Buffer): Buffer {
   const table = headerTable(received);
   if (table === null || isDecodable(received, table)) return received;
@@ -73,7 +78,10 @@ interface Span {
   readonly end: number;
 }
 
-/** Where the header table of a complete frame lies, without its length; null unless it is long enough to be deep. */
+/**
+ * Where the header table of a complete frame lies, without its length; null unless it is long enough to be
+ * deep.
+ */
 function headerTable(received: Buffer): Span | null {
   if (received.length < FLAGS_AT + 2 || received[0] !== FRAME_HEADER) return null;
   const frameEnd = FRAME_OVERHEAD + received.readUInt32BE(3);

@@ -18,16 +18,22 @@ export interface QueueConsumerOptions {
   readonly onSilence?: () => void;
 }
 
-/** A broker that is killed just after a quorum queue was declared may know its name and have lost its content: such a queue never answers. */
+/**
+ * A broker that is killed just after a quorum queue was declared may know its name and have lost its content:
+ * such a queue never answers.
+ */
 const SET_UP_LIMIT_MS = 10 * SECOND_MS;
 
 const MAX_REOPEN_DELAY_MS = 10_000;
 /** A queue that has no consumer for longer, although the bus is connected, is named in the log. */
 const IDLE_WARNING_MS = 3_000;
 
-/** Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A channel that died (the queue
- *  exists with other arguments, say) and a subscription that the broker cancelled (the queue was deleted or moved) stay dead. Here
- *  all three end the channel, and after a pause a new one declares everything again. */
+/**
+ * Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A
+ * channel that died (the queue exists with other arguments, say) and a subscription that the broker cancelled
+ * (the queue was deleted or moved) stay dead. Here all three end the channel, and after a pause a new one
+ * declares everything again.
+ */
 export class QueueConsumer {
   private managed: ManagedChannel | null = null;
   /** Set while the broker delivers. */

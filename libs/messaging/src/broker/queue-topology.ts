@@ -10,20 +10,27 @@ export function skippedQueue(queue: string): string {
   return `${queue}_skipped`;
 }
 
-/** Messages wait here for `delayMs` and then return to `queue`. One queue per delay: in a queue of mixed delays a long wait at the
- *  head would block the short ones behind it. */
+/**
+ * Messages wait here for `delayMs` and then return to `queue`. One queue per delay: in a queue of mixed
+ * delays a long wait at the head would block the short ones behind it.
+ */
 export function retryQueue(queue: string, delayMs: number): string {
   return `${queue}_retry_${delayMs}`;
 }
 
-/** Deliveries lost with their consumer (a crash each) before the broker moves a message to the error queue. Explicit, because
- *  RabbitMQ 4 would take 20 and drop the message, and 3.10 would never stop. */
+/**
+ * Deliveries lost with their consumer (a crash each) before the broker moves a message to the error queue.
+ * Explicit, because RabbitMQ 4 would take 20 and drop the message, and 3.10 would never stop.
+ */
 const DELIVERY_LIMIT = 100;
 
 /** For queues that only operators read: RabbitMQ 4 counts each look at a message as a delivery. */
 export const UNLIMITED_DELIVERIES = 1_000_000;
 
-/** Options of a quorum queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them lightly. */
+/**
+ * Options of a quorum queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them
+ * lightly.
+ */
 export function quorumQueue(
   deliveryLimit: number,
   more: Readonly<Record<string, unknown>> = {},
@@ -53,8 +60,10 @@ export interface EndpointTopology {
   readonly singleActiveConsumer?: boolean | undefined;
 }
 
-/** Declares the exchanges and queues of an endpoint; repeating it changes nothing. It sends every command at once and in order, so
- *  that the caller's next command on this channel finds them declared. */
+/**
+ * Declares the exchanges and queues of an endpoint; repeating it changes nothing. It sends every command at
+ * once and in order, so that the caller's next command on this channel finds them declared.
+ */
 export async function declareEndpoint(channel: Channel, topology: EndpointTopology): Promise<void> {
   const { queue, singleActiveConsumer } = topology;
   const one = singleActiveConsumer === true ? { 'x-single-active-consumer': true } : {};

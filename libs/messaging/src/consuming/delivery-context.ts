@@ -15,7 +15,10 @@ export function contextOf({ delivery, envelope, conversationId }: ReceivedReques
   return { messageId: messageId ?? contentId(delivery), contentHash, correlationId, conversationId };
 }
 
-/** JSON with the members of each object in one order: a sender may write them anew in another. The depth of a body is bounded. */
+/**
+ * JSON with the members of each object in one order: a sender may write them anew in another. The depth of a
+ * body is bounded.
+ */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)

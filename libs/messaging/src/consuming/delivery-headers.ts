@@ -16,17 +16,24 @@ export const EXCHANGE_HEADER = 'x-original-exchange';
 /** Why a message is in the error or skipped queue. */
 export const REASON_HEADER = 'x-error-reason';
 
-/** `unreadable`: not a JSON object in UTF-8, too large or too deeply nested; `invalid`: breaks its contract; `unknown-type`: no handler
- *  here; `failed`: its handler failed and the policy has no retry left; `unanswered`: it was carried out, but its response is
- *  refused. */
+/**
+ * `unreadable`: not a JSON object in UTF-8, too large or too deeply nested; `invalid`: breaks its contract;
+ * `unknown-type`: no handler here; `failed`: its handler failed and the policy has no retry left;
+ * `unanswered`: it was carried out, but its response is refused.
+ */
 export const ERROR_REASONS = ['unreadable', 'invalid', 'unknown-type', 'failed', 'unanswered'] as const;
 export type ErrorReason = (typeof ERROR_REASONS)[number];
 
-/** Written by the broker while dead-lettering; forwarded, they would look like a cycle, and the broker would drop the message. */
+/**
+ * Written by the broker while dead-lettering; forwarded, they would look like a cycle, and the broker would
+ * drop the message.
+ */
 const BROKER_HEADER = /^x-(death|first-death|last-death|delivery-count|acquired-count)/;
 
-/** Further routing keys of a publish. Forwarded, they would bring the message to every queue that its sender names, and again
- *  to the queue that it is taken from, for ever. */
+/**
+ * Further routing keys of a publish. Forwarded, they would bring the message to every queue that its sender
+ * names, and again to the queue that it is taken from, for ever.
+ */
 const ROUTING_HEADER = /^b?cc$/i;
 
 const MAX_HEADER_TEXT = 1_000;
@@ -114,8 +121,10 @@ export function responseRetryHeaders(
   return { ...retryHeaders(message, waited, failure), [RESPONSE_TRIES_HEADER]: tries };
 }
 
-/** Headers of a message in an error or skipped queue: the sender's, then the reason, in MassTransit's words too. Only type and text
- *  of the error, because a stack helps attackers more than operators. */
+/**
+ * Headers of a message in an error or skipped queue: the sender's, then the reason, in MassTransit's words
+ * too. Only type and text of the error, because a stack helps attackers more than operators.
+ */
 export function errorHeaders(
   message: ConsumeMessage,
   failure: { reason: ErrorReason; queue: string; attempts: number; error: unknown; at: Date },
@@ -146,7 +155,10 @@ export function describeError(error: unknown): { type: string; message: string }
   return { type: error.name, message: error.message.slice(0, MAX_HEADER_TEXT) };
 }
 
-/** The headers that the sender gave, as far as they can be forwarded: without those of the broker, of routing and of a publish. */
+/**
+ * The headers that the sender gave, as far as they can be forwarded: without those of the broker, of routing
+ * and of a publish.
+ */
 export function senderHeaders(message: Pick<ConsumeMessage, 'properties'>): Record<string, unknown> {
   const headers = (message.properties.headers ?? {}) as Record<string, unknown>;
   const isKept = (name: string): boolean =>
@@ -154,7 +166,10 @@ export function senderHeaders(message: Pick<ConsumeMessage, 'properties'>): Reco
   return boundedHeaders(Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name))));
 }
 
-/** The same delivery as if its sender had given it nothing but a body, for one whose headers or properties cannot be encoded again. */
+/**
+ * The same delivery as if its sender had given it nothing but a body, for one whose headers or properties
+ * cannot be encoded again.
+ */
 export function withoutSenderHeaders(message: ConsumeMessage): ConsumeMessage {
   const { contentType, headers } = message.properties as { contentType: unknown; headers: unknown };
   const own = [

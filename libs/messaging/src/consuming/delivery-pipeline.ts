@@ -50,7 +50,10 @@ import type { CountMessage } from '../message-metrics';
 import { type ReceivedRequest, ResponseSender } from './response-sender';
 
 const FORWARD_TIMEOUT_MS = 5 * SECOND_MS;
-/** Pause before a delivery that could be neither processed nor forwarded goes back to the broker: never a hot loop. */
+/**
+ * Pause before a delivery that could be neither processed nor forwarded goes back to the broker: never a hot
+ * loop.
+ */
 const HOLD_MS = 2 * SECOND_MS;
 /** Below the 30 min after which the broker takes a delivery for lost. */
 const LONGEST_HOLD_MS = 15 * MINUTE_MS;
@@ -80,8 +83,11 @@ type Outcome =
   | { readonly kind: 'busy'; readonly error: BusyKeyError }
   | { readonly kind: 'stopped' };
 
-/** What happens to a delivery between the broker and its handler: read it, select the handler, process it with retries and respond,
- *  or forward it to where the policy says. A delivery is acknowledged only once it is done or safely forwarded. */
+/**
+ * What happens to a delivery between the broker and its handler: read it, select the handler, process it with
+ * retries and respond, or forward it to where the policy says. A delivery is acknowledged only once it is
+ * done or safely forwarded.
+ */
 export class DeliveryPipeline {
   private readonly responses: ResponseSender;
   private readonly queue: string;
@@ -112,7 +118,9 @@ export class DeliveryPipeline {
     });
   }
 
-  /** What is not the broker's failure is the message's: it would fail in the same way however often it came. */
+  /**
+   * What is not the broker's failure is the message's: it would fail in the same way however often it came.
+   */
   private async settleOrPutAside(
     delivery: ConsumeMessage,
     envelope: ReceivedEnvelope | Error,
@@ -176,8 +184,11 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Gives a request that has no id one, and sends it to its queue again: from then on a repetition is known as such. Its content cannot
-   *  identify it, because the same may rightly be asked twice, with something else in between. */
+  /**
+   * Gives a request that has no id one, and sends it to its queue again: from then on a repetition is known
+   * as such. Its content cannot identify it, because the same may rightly be asked twice, with something else
+   * in between.
+   */
   private async identify(delivery: ConsumeMessage): Promise<Settlement> {
     const identified = { ...delivery, properties: { ...delivery.properties, messageId: randomUUID() } };
     await this.forward(identified, this.queue, (received) => ({
@@ -187,8 +198,11 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Why a response or a fault is not taken, by an address that is the requester's own choice; null when it was sent.
-   *  @throws if the bus is away: then it is nobody's fault */
+  /**
+   * Why a response or a fault is not taken, by an address that is the requester's own choice; null when it
+   * was sent.
+   * @throws if the bus is away: then it is nobody's fault
+   */
   private async refusalOf(sending: Promise<void>): Promise<unknown> {
     try {
       await sending;
@@ -200,7 +214,10 @@ export class DeliveryPipeline {
     }
   }
 
-  /** Has a request come again whose response was refused: it gets its stored response and is not carried out again. */
+  /**
+   * Has a request come again whose response was refused: it gets its stored response and is not carried out
+   * again.
+   */
   private async retryResponse(recognised: Recognised, error: unknown): Promise<Settlement> {
     const { delivery } = recognised;
     const tries = responseTriesOf(delivery.properties.headers) + 1;
@@ -217,7 +234,10 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Runs the handler, with the policy's waits inside the process. A message that has waited in the broker has those behind it. */
+  /**
+   * Runs the handler, with the policy's waits inside the process. A message that has waited in the broker has
+   * those behind it.
+   */
   private async attempt(recognised: Recognised, message: unknown): Promise<Outcome> {
     const context = contextOf(recognised);
     const { headers } = recognised.delivery.properties;
@@ -350,8 +370,10 @@ export class DeliveryPipeline {
     if (refusal !== null) this.warn(`a fault could not be sent: ${describeError(refusal).message}`);
   }
 
-  /** Waits before a delivery goes back to the broker, and as long as that takes nothing: each return counts as a delivery, of which a
-   *  message has a hundred. */
+  /**
+   * Waits before a delivery goes back to the broker, and as long as that takes nothing: each return counts as
+   * a delivery, of which a message has a hundred.
+   */
   private async hold(): Promise<void> {
     const { connection, stopping } = this.options;
     const { clock } = connection.options;

@@ -25,8 +25,10 @@ export interface ReceivedRequest {
   readonly conversationId: string;
 }
 
-/** Sends responses and faults to requesters: a response to the envelope's responseAddress, a fault to its faultAddress if it has one;
- *  without either, to the AMQP reply-to. */
+/**
+ * Sends responses and faults to requesters: a response to the envelope's responseAddress, a fault to its
+ * faultAddress if it has one; without either, to the AMQP reply-to.
+ */
 export class ResponseSender {
   /** @param queue the queue that takes the requests */
   constructor(
@@ -96,8 +98,10 @@ export class ResponseSender {
     logger.warn(`bus ${bus}: no requester listens at ${address.name} any more`);
   }
 
-  /** Whether the broker took the message. It goes over a channel of its own: a requester that has gone takes its exchange along, and
-   *  publishing to a missing exchange kills the channel. */
+  /**
+   * Whether the broker took the message. It goes over a channel of its own: a requester that has gone takes
+   * its exchange along, and publishing to a missing exchange kills the channel.
+   */
   private async isTaken(message: OutgoingMessage): Promise<boolean> {
     try {
       await publishAlone(this.connection, message, SEND_TIMEOUT_MS);
@@ -116,8 +120,10 @@ function replyAddress({ delivery }: ReceivedRequest, destination: string | null)
   return typeof replyTo === 'string' && replyTo !== '' ? { kind: 'queue', name: replyTo } : null;
 }
 
-/** Exchange and routing key to try, in order. Our own and MassTransit's endpoints are an exchange in front of a queue of the same
- *  name; other clients may have the queue only. */
+/**
+ * Exchange and routing key to try, in order. Our own and MassTransit's endpoints are an exchange in front of
+ * a queue of the same name; other clients may have the queue only.
+ */
 function routes({ kind, name }: Address): [exchange: string, routingKey: string][] {
   const toExchange: [string, string] = [name, ''];
   const toQueue: [string, string] = ['', name];

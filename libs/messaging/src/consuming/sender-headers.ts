@@ -1,5 +1,7 @@
-/** Most bytes of a sender's headers that are forwarded with a message: AMQP's client encodes all of a message's headers into 64 KiB,
- *  and the reason why it was put aside must fit beside them. */
+/**
+ * Most bytes of a sender's headers that are forwarded with a message: AMQP's client encodes all of a
+ * message's headers into 64 KiB, and the reason why it was put aside must fit beside them.
+ */
 const MAX_SENDER_HEADER_BYTES = 32_768;
 /** Deepest nesting that is measured; what is deeper is dropped. */
 const MAX_DEPTH = 16;
@@ -9,7 +11,10 @@ const VALUE_OVERHEAD_BYTES = 9;
 /** How many of the sender's headers were dropped because they were too large. */
 export const DROPPED_HEADER = 'x-headers-dropped';
 
-/** Those of the headers that can be forwarded: the small ones first, which identify the message, as long as there is room. */
+/**
+ * Those of the headers that can be forwarded: the small ones first, which identify the message, as long as
+ * there is room.
+ */
 export function boundedHeaders(headers: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const bySize = Object.entries(headers)
     .map(([name, value]) => ({ name, bytes: Buffer.byteLength(name) + encodedBytes(value, 0) }))

@@ -1,18 +1,26 @@
 import { addressesOf } from '@platform/service-defaults';
 
-/** A destination as MassTransit writes it. `endpoint` is an exchange with a queue of the same name behind it. */
+/**
+ * A destination as MassTransit writes it. `endpoint` is an exchange with a queue of the same name behind it.
+ */
 export interface Address {
   readonly kind: 'endpoint' | 'queue' | 'exchange';
   readonly name: string;
 }
 
-/** Longest name of an exchange or a queue, routing key or text property, in bytes of UTF-8. Source: AMQP 0-9-1, short strings. */
+/**
+ * Longest name of an exchange or a queue, routing key or text property, in bytes of UTF-8. Source: AMQP
+ * 0-9-1, short strings.
+ */
 const SHORT_STRING_BYTES = 255;
 
 const BROKER_SCHEMES = new Set(['rabbitmq:', 'rabbitmqs:', 'amqp:', 'amqps:']);
 
-/** Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`, `topic:name`. The host is
- *  ignored: responses go to the broker that the request came from. Null for any other text, or a name too long for AMQP. */
+/**
+ * Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`,
+ * `topic:name`. The host is ignored: responses go to the broker that the request came from. Null for any
+ * other text, or a name too long for AMQP.
+ */
 export function parseAddress(text: string): Address | null {
   const short = /^(queue|exchange|topic):(?!\/\/)([^?]+)/i.exec(text);
   if (short !== null) {
@@ -35,8 +43,11 @@ function isName(name: string): boolean {
   return name !== '' && fitsProperty(name);
 }
 
-/** The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`; of several hosts the first.
- *  @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, because it may hold a password. */
+/**
+ * The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`;
+ * of several hosts the first.
+ * @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, because it may hold a password.
+ */
 export function hostAddress(amqpUrl: string): string {
   const [address] = addressesOf(amqpUrl) as [string];
   if (!URL.canParse(address)) throw new Error('not an AMQP URL (value withheld)');

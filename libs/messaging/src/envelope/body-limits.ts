@@ -1,11 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { UnreadableMessageError } from '../errors';
 
-/** Largest body that is sent or read, in bytes. The largest message of a contract, 10,000 facilities, has some 200,000. */
+/**
+ * Largest body that is sent or read, in bytes. The largest message of a contract, 10,000 facilities, has some
+ * 200,000.
+ */
 export const MAX_BODY_BYTES = 1_048_576;
 
-/** Deepest nesting of a body that is read. A contract's own is below ten; a hundred thousand would exhaust the stack of whatever walks
- *  through them. */
+/**
+ * Deepest nesting of a body that is read. A contract's own is below ten; a hundred thousand would exhaust the
+ * stack of whatever walks through them.
+ */
 const MAX_BODY_DEPTH = 64;
 
 const QUOTE = 0x22;

@@ -83,9 +83,12 @@ export interface EnvelopeOptions {
   readonly headers?: Readonly<Record<string, string | number>> | undefined;
 }
 
-/** Wraps a message in the MassTransit v8 JSON envelope.
- *  @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than at every receiver.
- *  @throws {MessageTooLargeError} for the same reason */
+/**
+ * Wraps a message in the MassTransit v8 JSON envelope.
+ * @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than
+ * at every receiver.
+ * @throws {MessageTooLargeError} for the same reason
+ */
 export function createEnvelope<T>(
   contract: MessageContract<T>,
   message: T,

@@ -22,7 +22,10 @@ const OPTIONS = {
 
 const ENVELOPE_PROPERTIES = { contentType: 'application/vnd.masstransit+json' };
 
-/** What a MassTransit 8 publisher puts on the wire, after its published envelope format; identifiers are NewIds. */
+/**
+ * What a MassTransit 8 publisher puts on the wire, after its published envelope format; identifiers are
+ * NewIds.
+ */
 const MASSTRANSIT_SAMPLE = {
   messageId: '181c0000-6393-3630-36a4-08daf4e7c6da',
   requestId: 'ef375b18-69ee-4a9e-b5ec-44ee1177a27e',
@@ -72,8 +75,13 @@ describe('createEnvelope', () => {
     expect(JSON.parse(envelope.body)).toEqual({
       messageId: OPTIONS.messageId,
       conversationId: OPTIONS.messageId,
-      ...{ requestId: null, correlationId: null, initiatorId: null },
-      ...{ responseAddress: null, faultAddress: null, expirationTime: null, host: null },
+      requestId: null,
+      correlationId: null,
+      initiatorId: null,
+      responseAddress: null,
+      faultAddress: null,
+      expirationTime: null,
+      host: null,
       sourceAddress: 'rabbitmq://broker/prod/customers',
       destinationAddress: 'rabbitmq://broker/prod/Platform.Contracts:IBusinessUnitChangeV1',
       messageType: ['urn:message:Platform.Contracts:IBusinessUnitChangeV1'],

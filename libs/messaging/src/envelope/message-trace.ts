@@ -13,8 +13,10 @@ const MASSTRANSIT_TRACEPARENT = 'MT-Activity-Id';
 
 type Headers = Readonly<Record<string, unknown>>;
 
-/** The headers that carry a trace (the current one unless given) to the receivers of a message: W3C's and MassTransit's. None
- *  outside of a trace. */
+/**
+ * The headers that carry a trace (the current one unless given) to the receivers of a message: W3C's and
+ * MassTransit's. None outside of a trace.
+ */
 export function messageTraceHeaders(
   trace: TraceContext | undefined = currentTrace(),
 ): Record<string, string> {
@@ -24,8 +26,10 @@ export function messageTraceHeaders(
   return tracestate === undefined ? headers : { ...headers, tracestate };
 }
 
-/** The trace of a received message, from the first headers that hold one: the transport's before the envelope's, because whoever
- *  forwarded the message wrote those last. Null when none does. */
+/**
+ * The trace of a received message, from the first headers that hold one: the transport's before the
+ * envelope's, because whoever forwarded the message wrote those last. Null when none does.
+ */
 export function messageTrace(...sources: readonly (Headers | undefined)[]): TraceContext | null {
   for (const headers of sources) {
     if (headers === undefined) continue;
@@ -35,7 +39,10 @@ export function messageTrace(...sources: readonly (Headers | undefined)[]): Trac
   return null;
 }
 
-/** The span of a publish. Its parent is what caused the message, which may be long over: the envelope's headers name it. */
+/**
+ * The span of a publish. Its parent is what caused the message, which may be long over: the envelope's
+ * headers name it.
+ */
 export function publishSpan(envelope: SerializedEnvelope): SpanOptions {
   return {
     name: `publish ${envelope.exchange}`,
@@ -67,7 +74,10 @@ export function processSpan(queue: string, messageId: unknown, parent: TraceCont
   };
 }
 
-/** What every span about a message tells. Source: OpenTelemetry semantic conventions for messaging and RabbitMQ. */
+/**
+ * What every span about a message tells. Source: OpenTelemetry semantic conventions for messaging and
+ * RabbitMQ.
+ */
 function messageAttributes(name: string, type: string, destination: string): SpanAttributes {
   return {
     'messaging.system': 'rabbitmq',

@@ -32,9 +32,12 @@ export interface ReceivedEnvelope {
 
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\s*(;|$)/i;
 
-/** Reads a delivery. Member names of the envelope match in any case, and only `message` is required, because other clients differ
- *  in what they write. @throws {UnreadableMessageError} if the body is not a JSON object in UTF-8 within the limits of size and depth,
- *  or its content type is not JSON */
+/**
+ * Reads a delivery. Member names of the envelope match in any case, and only `message` is required, because
+ * other clients differ in what they write.
+ * @throws {UnreadableMessageError} if the body is not a JSON object in UTF-8 within the limits of size and
+ * depth, or its content type is not JSON
+ */
 export function readEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope {
   const contentType = text(properties.contentType);
   if (contentType !== null && contentType !== '' && !JSON_TYPE.test(contentType)) {
@@ -84,8 +87,10 @@ function wrapped(
   };
 }
 
-/** MassTransit's raw serialiser puts what the envelope would hold into headers, spelt `MT-Request-Id`, `MT-RequestId` or
- *  `RequestId` from version to version; other clients give AMQP's `type`. */
+/**
+ * MassTransit's raw serialiser puts what the envelope would hold into headers, spelt `MT-Request-Id`,
+ * `MT-RequestId` or `RequestId` from version to version; other clients give AMQP's `type`.
+ */
 function bare(message: object, properties: TransportProperties): ReceivedEnvelope {
   const headers = properties.headers ?? {};
   const byName = new Map(Object.entries(headers).map(([key, value]) => [headerName(key), text(value)]));
@@ -133,7 +138,10 @@ function instant(text: string | null): Date | null {
   return Number.isNaN(at.getTime()) ? null : at;
 }
 
-/** Identifiers and addresses only: bounded, and free of control characters, so that a table and a header can hold them. */
+/**
+ * Identifiers and addresses only: bounded, and free of control characters, so that a table and a header can
+ * hold them.
+ */
 function text(value: unknown): string | null {
   return typeof value === 'string' && value.length <= 1_000 && !/\p{Cc}/u.test(value) ? value : null;
 }

@@ -26,8 +26,10 @@ export interface MessagingOptions {
 /** Injection token of {@link MessagingOptions}. */
 export const MESSAGING_OPTIONS = Symbol('MESSAGING_OPTIONS');
 
-/** The service's two buses: opened when the module starts, part of readiness, drained before HTTP closes and closed after it, because
- *  requests in flight may still publish. */
+/**
+ * The service's two buses: opened when the module starts, part of readiness, drained before HTTP closes and
+ * closed after it, because requests in flight may still publish.
+ */
 @Injectable()
 export class Buses implements OnModuleInit, OnApplicationShutdown {
   private readonly runtimes: Readonly<Record<Bus, BusRuntime>>;
@@ -82,22 +84,30 @@ function requireReady(runtime: BusRuntime): Promise<void> {
   return Promise.reject(new Error(`queue ${idle} is not consumed`));
 }
 
-/** Publishes to the bus of the contract. Resolves only when the broker has taken responsibility, so a caller that must not lose
- *  the message stores it first (outbox) and deletes it afterwards. */
+/**
+ * Publishes to the bus of the contract. Resolves only when the broker has taken responsibility, so a caller
+ * that must not lose the message stores it first (outbox) and deletes it afterwards.
+ */
 @Injectable()
 export class MessagePublisher {
   constructor(private readonly buses: Buses) {}
 
-  /** @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
-   *  @throws {MessageReturnedError} if the contract needs a receiver and no queue takes the message: it was not sent
-   *  @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
-   *  @throws {InvalidMessageError} if the message does not satisfy its contract */
+  /**
+   * @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
+   * @throws {MessageReturnedError} if the contract needs a receiver and no queue takes the message: it was
+   * not sent
+   * @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
+   * @throws {InvalidMessageError} if the message does not satisfy its contract
+   */
   async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
     const bus = this.buses.get(contract.bus);
     await bus.publish(bus.createEnvelope(contract, message, options), { timeoutMs: options.timeoutMs });
   }
 
-  /** The envelope of a message that this process sends now or later. @throws {InvalidMessageError} as {@link publish} */
+  /**
+   * The envelope of a message that this process sends now or later.
+   * @throws {InvalidMessageError} as {@link publish}
+   */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
     return this.buses.get(contract.bus).createEnvelope(contract, message, options);
   }
@@ -107,7 +117,10 @@ export class MessagePublisher {
     return this.buses.get(envelope.bus).publish(envelope, options);
   }
 
-  /** Whether the broker confirms a message that no queue is to take: tells a bus that is away from one queue that is. */
+  /**
+   * Whether the broker confirms a message that no queue is to take: tells a bus that is away from one queue
+   * that is.
+   */
   isResponding(bus: Bus, timeoutMs: number): Promise<boolean> {
     return this.buses.get(bus).isResponding(timeoutMs);
   }
@@ -118,10 +131,13 @@ export class MessagePublisher {
 export class RequestClient {
   constructor(private readonly buses: Buses) {}
 
-  /** @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
-   *  @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the contract
-   *  @throws {MessageReturnedError} if no queue takes such requests
-   *  @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent */
+  /**
+   * @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
+   * @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the
+   * contract
+   * @throws {MessageReturnedError} if no queue takes such requests
+   * @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
+   */
   request<T, S, F>(
     contract: RequestContract<T, S, F>,
     message: T,

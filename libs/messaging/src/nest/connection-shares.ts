@@ -7,7 +7,10 @@ export interface Claimant {
   readonly queue: string;
   /** Somebody waits for the response. */
   readonly isRequest: boolean;
-  /** Messages of one queue with the same key are handled one at a time: they would wait for the same rows. Null: no such limit. */
+  /**
+   * Messages of one queue with the same key are handled one at a time: they would wait for the same rows.
+   * Null: no such limit.
+   */
   readonly key: string | null;
   /** Whether the broker can bring it again after a while; one that it cannot waits here however long. */
   readonly canReturn?: boolean;
@@ -54,7 +57,9 @@ export class ConnectionShares {
   /** With the time when each started. */
   private readonly running = new Map<Claimant, number>();
   private readonly turns: Turn[] = [];
-  /** Keys that were found locked, by queue and key, oldest first; with the time until which they are suspect. */
+  /**
+   * Keys that were found locked, by queue and key, oldest first; with the time until which they are suspect.
+   */
   private readonly suspects = new Map<string, { readonly queue: string; readonly untilMs: number }>();
   /** Until when keys leave their queue to others, by queue and key, the latest to have worked last. */
   private readonly rests = new Map<string, number>();
@@ -143,7 +148,10 @@ export class ConnectionShares {
     if (this.rests.size > MAX_RESTS && oldest !== undefined) this.rests.delete(oldest);
   }
 
-  /** Whether its key has just worked for long and other messages of the queue are here. One that is alone goes on. */
+  /**
+   * Whether its key has just worked for long and other messages of the queue are here. One that is alone goes
+   * on.
+   */
   private mustRest(claimant: Claimant): boolean {
     const { queue, key, canReturn = false, takesTurns = false } = claimant;
     if (!canReturn || !takesTurns || key === null) return false;
@@ -183,7 +191,10 @@ export class ConnectionShares {
     }
   }
 
-  /** Puts off all but the first of those that wait for a message that is held up; looks again as long as anything waits. */
+  /**
+   * Puts off all but the first of those that wait for a message that is held up; looks again as long as
+   * anything waits.
+   */
   private putOffHeldUp(): void {
     const kept = new Set<string>();
     for (const turn of [...this.turns]) {

@@ -7,7 +7,10 @@ import { type DeliveryContext, MAX_IMMEDIATE_DELAY_MS, type QueueOptions } from 
 
 /** What a consumer's handler learns besides the message. */
 export interface ConsumeContext extends DeliveryContext {
-  /** The transaction that also holds the inbox row. Whatever the handler writes through it happens once per message. */
+  /**
+   * The transaction that also holds the inbox row. Whatever the handler writes through it happens once per
+   * message.
+   */
   readonly transaction: EntityManager;
 }
 
@@ -15,7 +18,10 @@ export interface ConsumeContext extends DeliveryContext {
 export interface ConsumeOptions extends QueueOptions {
   /** Isolation of the transaction; READ COMMITTED unless given. */
   readonly isolation?: Isolation;
-  /** The order of its messages does not count: those of a facility that has just had a turn may be put off for those of others. */
+  /**
+   * The order of its messages does not count: those of a facility that has just had a turn may be put off for
+   * those of others.
+   */
   readonly takesTurns?: boolean;
 }
 
@@ -35,8 +41,11 @@ type MethodDecoratorFor<H> = <M extends H>(
   method: TypedPropertyDescriptor<M>,
 ) => void;
 
-/** Marks a provider's method as the handler of a message. The inbox row, the handler and all it writes through
- *  `context.transaction` are one transaction. The message is acknowledged after the commit; a repetition is acknowledged unprocessed. */
+/**
+ * Marks a provider's method as the handler of a message. The inbox row, the handler and all it writes through
+ * `context.transaction` are one transaction. The message is acknowledged after the commit; a repetition is
+ * acknowledged unprocessed.
+ */
 export function Consume<T>(
   contract: MessageContract<T>,
   options: ConsumeOptions,
@@ -44,8 +53,11 @@ export function Consume<T>(
   return (_target, _key, method) => record(method.value, { contract, request: null, options });
 }
 
-/** Marks a provider's method as the one that responds to a request; otherwise like {@link Consume}. The response is sent after the
- *  commit and stored with the inbox row: a repeated request gets its response again but is carried out once. */
+/**
+ * Marks a provider's method as the one that responds to a request; otherwise like {@link Consume}. The
+ * response is sent after the commit and stored with the inbox row: a repeated request gets its response again
+ * but is carried out once.
+ */
 export function Respond<T, S, F>(
   contract: RequestContract<T, S, F>,
   options: ConsumeOptions,
@@ -75,8 +87,11 @@ export interface EndpointPlan {
   readonly handlers: readonly DiscoveredHandler[];
 }
 
-/** Groups handlers by queue. @throws {Error} if two handlers of one queue want the same message, or disagree about the queue's
- *  bus, retries or prefetch, of which it can have only one each */
+/**
+ * Groups handlers by queue.
+ * @throws {Error} if two handlers of one queue want the same message, or disagree about the queue's bus,
+ * retries or prefetch, of which it can have only one each
+ */
 export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointPlan[] {
   const plans = new Map<string, EndpointPlan>();
   for (const handler of handlers) {

@@ -27,8 +27,10 @@ const STARTUP_POLL_MS = 250;
 /** Injection token of the data source whose connections the handlers share; null without any. */
 export const INBOX_DATA_SOURCE = Symbol('INBOX_DATA_SOURCE');
 
-/** Finds the methods marked with @Consume and @Respond and starts to consume their queues once the service has started: before its
- *  migrations are applied every message would fail. */
+/**
+ * Finds the methods marked with @Consume and @Respond and starts to consume their queues once the service has
+ * started: before its migrations are applied every message would fail.
+ */
 @Injectable()
 export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('messaging');
@@ -115,7 +117,10 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
   }
 }
 
-/** Wraps a marked method so that it runs once per message and queue, in one transaction with the message's inbox row. */
+/**
+ * Wraps a marked method so that it runs once per message and queue, in one transaction with the message's
+ * inbox row.
+ */
 function inboxHandler(
   { contract, request, options, invoke }: DiscoveredHandler,
   inbox: InboxRepository,

@@ -1,6 +1,9 @@
 import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
 
-/** A message that a queue's handler has applied; written in the transaction of the handler. In the service's own schema. */
+/**
+ * A message that a queue's handler has applied; written in the transaction of the handler. In the service's
+ * own schema.
+ */
 @Entity('inbox')
 export class InboxMessage {
   @PrimaryColumn('text')
@@ -17,7 +20,10 @@ export class InboxMessage {
   @Column('timestamptz', { name: 'applied_at', default: () => 'now()' })
   appliedAt!: Date;
 
-  /** Hash of the message: what comes later under the same id must be the same. Null where release 1.0.0 wrote the row. */
+  /**
+   * Hash of the message: what comes later under the same id must be the same. Null where release 1.0.0 wrote
+   * the row.
+   */
   @Column('text', { name: 'content_hash', nullable: true })
   contentHash!: string | null;
 
@@ -26,8 +32,11 @@ export class InboxMessage {
   response!: string | null;
 }
 
-/** Migrations that create the inbox table in `schema`; list them among the service's own. The service's role needs SELECT, INSERT,
- *  UPDATE and DELETE on it. @throws {RangeError} if the schema's name is not a plain identifier */
+/**
+ * Migrations that create the inbox table in `schema`; list them among the service's own. The service's role
+ * needs SELECT, INSERT, UPDATE and DELETE on it.
+ * @throws {RangeError} if the schema's name is not a plain identifier
+ */
 export function inboxMigrations(schema: string): (new () => MigrationInterface)[] {
   if (!/^[a-z_][a-z0-9_]*$/.test(schema))
     throw new RangeError('a schema name is letters, digits and underscores');

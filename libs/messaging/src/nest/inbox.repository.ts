@@ -7,7 +7,10 @@ import { InboxMessage } from './inbox.entity';
 /** One message at one queue. */
 export type InboxKey = Pick<InboxMessage, 'queue' | 'messageId' | 'messageName' | 'contentHash'>;
 
-/** Rows that one statement deletes at most, so that it ends long before the server's time limit, however long the backlog. */
+/**
+ * Rows that one statement deletes at most, so that it ends long before the server's time limit, however long
+ * the backlog.
+ */
 const PURGE_BATCH = 10_000;
 
 /** Hand-written SQL: concurrent deliveries of one message wait for each other at the row; hot, once per
@@ -37,10 +40,13 @@ export class InboxRepository {
     this.shares = new ConnectionShares(() => PoolDriver.of(this.dataSource).pool.options.max ?? 1);
   }
 
-  /** Runs `work` in one transaction with the message's row, unless that row exists already. Returns the response of `work`, given
-   *  now or when the message first came. @param share whose part of the connections it takes
-   *  @throws {ReusedMessageIdError} if another message came under its id
-   *  @throws as {@link ConnectionShares.run} */
+  /**
+   * Runs `work` in one transaction with the message's row, unless that row exists already. Returns the
+   * response of `work`, given now or when the message first came.
+   * @param share whose part of the connections it takes
+   * @throws {ReusedMessageIdError} if another message came under its id
+   * @throws as {@link ConnectionShares.run}
+   */
   apply(
     message: InboxKey,
     isolation: Isolation,

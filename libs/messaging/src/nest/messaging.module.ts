@@ -9,7 +9,10 @@ import { PurgeInboxJob } from './purge-inbox.job';
 /** The two buses of a service. Import it once, at the root; handlers may live in any module. */
 @Module({})
 export class MessagingModule {
-  /** @param settings `dataSource` is the name of the data source whose pool the handlers share; the default one unless given */
+  /**
+   * @param settings `dataSource` is the name of the data source whose pool the handlers share; the default
+   * one unless given
+   */
   static forRootAsync(settings: {
     readonly useFactory: () => MessagingOptions;
     readonly dataSource?: string;

@@ -40,27 +40,41 @@ export interface ServiceDefinition {
   rootModule: Type | DynamicModule;
   /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
   bodyLimitBytes?: number;
-  /** Templates of routes that programs poll, e.g. `/auth/revocations`: what succeeds there is logged at `debug`. */
+  /**
+   * Templates of routes that programs poll, e.g. `/auth/revocations`: what succeeds there is logged at
+   * `debug`.
+   */
   polledRoutes?: readonly string[];
   /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
   acceptsForms?: boolean;
-  /** Templates of GET routes that change something, e.g. open a session: a HEAD to one is answered 204 and reaches nothing. */
+  /**
+   * Templates of GET routes that change something, e.g. open a session: a HEAD to one is answered 204 and
+   * reaches nothing.
+   */
   actingGets?: readonly string[];
-  /** Refuse bodies with U+0000 in any text, which PostgreSQL cannot hold. Not where JSON is stored as text, just as it was sent. */
+  /**
+   * Refuse bodies with U+0000 in any text, which PostgreSQL cannot hold. Not where JSON is stored as text,
+   * just as it was sent.
+   */
   plainBodies?: boolean;
   /** What CLOCK injects; the machine's clock unless a test brings its own. */
   clock?: Clock;
   /** Where log lines go; standard output unless a test keeps them. */
   logSink?: LogSink;
-  /** Last changes before the routes are built. Nest middleware is not available (it costs every request): use Fastify hooks. */
+  /**
+   * Last changes before the routes are built. Nest middleware is not available (it costs every request): use
+   * Fastify hooks.
+   */
   configure?(app: NestFastifyApplication): void | Promise<void>;
 }
 
 /** Holds the defaults and the service's own module; the defaults come first (see ServiceDefaultsModule). */
 class ServiceRootModule {}
 
-/** Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0, '127.0.0.1')` on it, or
- *  hand `getHttpServer()` to supertest, and `close()` it. */
+/**
+ * Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0,
+ * '127.0.0.1')` on it, or hand `getHttpServer()` to supertest, and `close()` it.
+ */
 export async function createServiceApplication(
   definition: ServiceDefinition,
 ): Promise<NestFastifyApplication> {
@@ -79,8 +93,9 @@ export async function createServiceApplication(
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
     new FastifyAdapter(fastifyOptions(connections, definition.bodyLimitBytes)),
-    // Body parsing and stopping are done here; a failed start is thrown to the caller. The logger is given rather than set later: Nest
-    // would keep the lines until then, and a service that waits for its database would be silent.
+    // Body parsing and stopping are done here; a failed start is thrown to the caller. The logger is given
+    // rather than set later: Nest would keep the lines until then, and a service that waits for its database
+    // would be silent.
     { logger, bodyParser: false, abortOnError: false, forceCloseConnections: false },
   );
   const instance = app.getHttpAdapter().getInstance();

@@ -20,7 +20,10 @@ export function entityTag(revision: Revision): string {
   return `"${revision}"`;
 }
 
-/** Reads If-Match or If-None-Match (RFC 9110, 13.1). @returns null if the text is neither `*` nor a list of entity tags. */
+/**
+ * Reads If-Match or If-None-Match (RFC 9110, 13.1).
+ * @returns null if the text is neither `*` nor a list of entity tags.
+ */
 export function parseEntityTags(header: string): EntityTags | null {
   if (header.trim() === '*') return '*';
   const tags: { revision: string; weak: boolean }[] = [];
@@ -32,8 +35,11 @@ export function parseEntityTags(header: string): EntityTags | null {
   return tags.length === 0 ? null : tags;
 }
 
-/** The condition in a header of a request, null without it. A malformed one is refused: ignoring it could lose a write.
- *  @throws {ProblemException} 400 */
+/**
+ * The condition in a header of a request, null without it. A malformed one is refused: ignoring it could lose
+ * a write.
+ * @throws {ProblemException} 400
+ */
 export function entityTagsOf(
   header: 'If-Match' | 'If-None-Match',
   text: string | undefined,

@@ -14,17 +14,25 @@ const MEBIBYTE = 1024 * 1024;
 /** Room for the largest token accepted (16 KiB) and the other headers. */
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_PARAM_LENGTH = 4_096;
-/** A request must have arrived completely within this time, its headers within the second one; slow ones get 408. */
+/**
+ * A request must have arrived completely within this time, its headers within the second one; slow ones get
+ * 408.
+ */
 const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
 const HEADERS_TIMEOUT_MS = 10 * SECOND_MS;
 /** How often Node looks for requests past these times; every 30 s unless told otherwise. */
 const TIMEOUT_CHECK_MS = SECOND_MS;
-/** How long an idle connection is kept. Longer than the 60 s after which common load balancers close it themselves. */
+/**
+ * How long an idle connection is kept. Longer than the 60 s after which common load balancers close it
+ * themselves.
+ */
 const KEEP_ALIVE_MS = 72 * SECOND_MS;
 
 type AdapterOptions = NonNullable<ConstructorParameters<typeof FastifyAdapter>[0]>;
 
-/** How Fastify runs in every service: tolerant routing, bounded sizes and times, its own errors as problems. */
+/**
+ * How Fastify runs in every service: tolerant routing, bounded sizes and times, its own errors as problems.
+ */
 export function fastifyOptions(connections: Connections, bodyLimitBytes = MEBIBYTE): AdapterOptions {
   const { refusals } = connections;
   return {
@@ -78,7 +86,10 @@ function answerFrameworkError(
     .send(renderProblem(problem, pathOf(request.raw.url ?? '/'), request.id));
 }
 
-/** What Node's HTTP parser refuses; there is no request yet, only a socket. Anything else is an unreadable request: 400. */
+/**
+ * What Node's HTTP parser refuses; there is no request yet, only a socket. Anything else is an unreadable
+ * request: 400.
+ */
 const CLIENT_ERRORS: Partial<Record<string, { status: number; reason: RefusalReason }>> = {
   HPE_HEADER_OVERFLOW: { status: 431, reason: 'headers-too-large' },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, reason: 'unreadable' },
@@ -102,11 +113,13 @@ const ABSOLUTE = /^https?:\/\/[^/?#]*\/?/i;
 /**
  * A request target that the router can match without regard to case.
  *
- * find-my-way decodes the path, folds a copy of it with `toLowerCase()` and cuts parameters out of the original by the copy's
- * positions. "İ" (U+0130) folds to two characters and shifts them; written as the canonically equal "I" and combining dot it
- * keeps its length. It is the only character that does this, so parameters come out the same in Unicode normal form C.
+ * find-my-way decodes the path, folds a copy of it with `toLowerCase()` and cuts parameters out of the
+ * original by the copy's positions. "İ" (U+0130) folds to two characters and shifts them; written as the
+ * canonically equal "I" and combining dot it keeps its length. It is the only character that does this, so
+ * parameters come out the same in Unicode normal form C.
  *
- * Of an absolute address, which a request may have as well (RFC 9112, 3.2.2), it is the path and query: everybody reads those.
+ * Of an absolute address, which a request may have as well (RFC 9112, 3.2.2), it is the path and query:
+ * everybody reads those.
  */
 export function routableUrl(address: string): string {
   const target = address.startsWith('/') ? address : address.replace(ABSOLUTE, '/');

@@ -7,9 +7,12 @@ import type { Metrics } from '../metrics/metrics';
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
-/** Work that comes again and again, first after one interval. Every replica does it, so it must be safe for all of them to do at once.
- *  On one replica no run begins before the last one has ended: intervals that pass meanwhile are skipped. And the service ends after the one that is under way.
- *  Each run is counted by its outcome, and a gauge tells how many failed since the last one that did not. */
+/**
+ * Work that comes again and again, first after one interval. Every replica does it, so it must be safe for
+ * all of them to do at once. On one replica no run begins before the last one has ended: intervals that pass
+ * meanwhile are skipped. And the service ends after the one that is under way. Each run is counted by its
+ * outcome, and a gauge tells how many failed since the last one that did not.
+ */
 export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly jobName = this.constructor.name;
   private readonly logger = new Logger(this.jobName);
@@ -54,8 +57,11 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
     await this.running;
   }
 
-  /** Removes batch by batch, small ones that leave the database room for others, until nothing is left, the service stops or 100 are done:
-   *  the rest waits for the next run. Gives how many rows were removed. @param removeBatch removes at most `size` rows and counts them */
+  /**
+   * Removes batch by batch, small ones that leave the database room for others, until nothing is left, the
+   * service stops or 100 are done: the rest waits for the next run. Gives how many rows were removed.
+   * @param removeBatch removes at most `size` rows and counts them
+   */
   protected async removeInBatches(removeBatch: (size: number) => Promise<number>): Promise<number> {
     let total = 0;
     for (let batch = 0; batch < BATCHES_PER_RUN && !this.stopping; batch += 1) {

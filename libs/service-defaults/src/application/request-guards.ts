@@ -34,7 +34,10 @@ function routeOf(request: FastifyRequest): string {
   return request.routeOptions.url?.toLowerCase() ?? '';
 }
 
-/** True when any text in a parsed body, names of members included, holds U+0000. Its depth is bounded: see `acceptBodies`. */
+/**
+ * True when any text in a parsed body, names of members included, holds U+0000. Its depth is bounded: see
+ * `acceptBodies`.
+ */
 export function holdsNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes(NUL);
   if (typeof value !== 'object' || value === null) return false;

@@ -16,7 +16,9 @@ type Done = () => void;
 
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
 
-/** What happens around every request: trace context, duration, one log line, and goodbye while shutting down. */
+/**
+ * What happens around every request: trace context, duration, one log line, and goodbye while shutting down.
+ */
 interface RequestObservers {
   health: HealthRegistry;
   metrics: Metrics;
@@ -85,8 +87,9 @@ function addResponseHeaders(
     // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
     if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
       reply.header('cache-control', 'no-store');
-    // Fastify closes after a body that is too large, whatever the status says, and a client that sends all of its body first would see a
-    // broken connection instead of the response. Node reads on, for as long as a request may take and while it keeps the minimum rate.
+    // Fastify closes after a body that is too large, whatever the status says, and a client that sends all of
+    // its body first would see a broken connection instead of the response. Node reads on, for as long as a
+    // request may take and while it keeps the minimum rate.
     if (!request.raw.complete && reply.hasHeader('connection')) reply.removeHeader('connection');
     // The client then takes its next request elsewhere instead of to a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');
@@ -122,8 +125,10 @@ function requestLine(request: FastifyRequest, reply: FastifyReply): object {
 /** Spans of requests in process; empty unless spans are recorded. */
 const spanIds = new WeakMap<FastifyRequest, string>();
 
-/** The trace in which a request is handled: that of its headers where callers are trusted, or one of its own. Where spans are recorded it gets one, which ends
- *  with the answer or with the connection; probes get none. */
+/**
+ * The trace in which a request is handled: that of its headers where callers are trusted, or one of its own.
+ * Where spans are recorded it gets one, which ends with the answer or with the connection; probes get none.
+ */
 function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContext {
   const { parent, links } = originOf(request.headers, request.id);
   const { url: route } = request.routeOptions;

@@ -14,10 +14,13 @@ const CLOSING_LIMIT_MS = 10_000;
 /** A terminal and npm both deliver Ctrl-C: signals this close together are one. */
 const SAME_SIGNAL_MS = 1_000;
 
-/** Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1 when the start, the stop or
- *  anything uncaught failed. A second signal ends it at once. What `main.ts` calls.
- *  @param name what the lines are marked with before the definition is there
- *  @param define loads the configuration and builds the definition */
+/**
+ * Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1
+ * when the start, the stop or anything uncaught failed. A second signal ends it at once. What `main.ts`
+ * calls.
+ * @param name what the lines are marked with before the definition is there
+ * @param define loads the configuration and builds the definition
+ */
 export async function runService(name: string, define: () => ServiceDefinition): Promise<void> {
   const running = new ServiceProcess(definedOrExit(name, define));
   running.watchSignals();
@@ -115,14 +118,19 @@ class ServiceProcess {
   }
 }
 
-/** A program that ends by itself could not do its work; the message alone tells whoever runs it why, and holds no secret. */
+/**
+ * A program that ends by itself could not do its work; the message alone tells whoever runs it why, and holds
+ * no secret.
+ */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** Runs a program that ends by itself, such as a migration, with the logger that services have. Where it fails, the process ends with exit
- *  code 1 and the reason as its last line.
- *  @param name what its lines call it, e.g. `task-service-migrate` */
+/**
+ * Runs a program that ends by itself, such as a migration, with the logger that services have. Where it
+ * fails, the process ends with exit code 1 and the reason as its last line.
+ * @param name what its lines call it, e.g. `task-service-migrate`
+ */
 export async function runCommand(name: string, work: () => Promise<unknown>): Promise<void> {
   const logger = new ServiceLogger({ name, level: 'info' });
   Logger.overrideLogger(logger);

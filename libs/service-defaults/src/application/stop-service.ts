@@ -6,7 +6,10 @@ import { sleep, SYSTEM_CLOCK, withTimeout } from '@platform/time';
 import { connectionOf } from '../connections/connections';
 import { HealthRegistry } from '../health/health';
 
-/** Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in flight. */
+/**
+ * Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in
+ * flight.
+ */
 interface DrainHook {
   name: string;
   drain(): Promise<void>;
@@ -43,9 +46,11 @@ export class OpenConnections {
     });
   }
 
-  /** Stops accepting, lets every answer in flight finish, and ends connections as they fall idle. After `limitMs` it ends the rest.
-   *  Returns whether everything finished by itself. A bare `close()` would wait for keep-alive connections that fall idle after it
-   *  (seen: 74 s). */
+  /**
+   * Stops accepting, lets every answer in flight finish, and ends connections as they fall idle. After
+   * `limitMs` it ends the rest. Returns whether everything finished by itself. A bare `close()` would wait
+   * for keep-alive connections that fall idle after it (seen: 74 s).
+   */
   async close(limitMs: number): Promise<boolean> {
     const startedMs = SYSTEM_CLOCK.monotonicMs();
     let isClosed = false;
@@ -82,8 +87,11 @@ interface StopTiming {
   timeoutMs: number;
 }
 
-/** Stops a service without losing what it has begun: not ready → grace → drain hooks → stop accepting → answers in flight → module
- *  shutdown hooks (database and broker close there, last). Past `timeoutMs` after the grace it stops waiting. */
+/**
+ * Stops a service without losing what it has begun: not ready → grace → drain hooks → stop accepting →
+ * answers in flight → module shutdown hooks (database and broker close there, last). Past `timeoutMs` after
+ * the grace it stops waiting.
+ */
 export async function stopService(
   app: NestFastifyApplication,
   connections: OpenConnections,

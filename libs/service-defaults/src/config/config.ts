@@ -23,8 +23,11 @@ export function flag(): z.ZodType<boolean, string> {
   return z.stringbool();
 }
 
-/** The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape, MY_VAR: …})`. Durations are
- *  milliseconds. What has a default that depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is undefined unless given. */
+/**
+ * The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape,
+ * MY_VAR: …})`. Durations are milliseconds. What has a default that depends on NODE_ENV (HOST,
+ * SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is undefined unless given.
+ */
 export const serviceConfigShape = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   /** Address to listen on; default 0.0.0.0 in production, 127.0.0.1 otherwise. */
@@ -36,23 +39,36 @@ export const serviceConfigShape = {
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   DATABASE_URL: postgresAddresses,
   DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
-  /** From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production, 0 otherwise. */
+  /**
+   * From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production,
+   * 0 otherwise.
+   */
   SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),
   /** The longest time that work in flight may take after the grace period. */
   SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
-  /** Requests that one connection may have in flight (pipelining); one more gets 429, and the connection ends. */
+  /**
+   * Requests that one connection may have in flight (pipelining); one more gets 429, and the connection ends.
+   */
   HTTP_PIPELINE_LIMIT: z.coerce.number().int().min(1).max(1_000).default(16),
-  /** How long a response may wait without any of it being read, and over which a body must keep its minimum rate (500 B/s). */
+  /**
+   * How long a response may wait without any of it being read, and over which a body must keep its minimum
+   * rate (500 B/s).
+   */
   HTTP_STALL_LIMIT_MS: z.coerce.number().int().min(500).max(600_000).default(10_000),
-  /** Bytes of memory that request bodies may take until they are complete, of all connections together; beyond it the oldest gets 503. */
+  /**
+   * Bytes of memory that request bodies may take until they are complete, of all connections together; beyond
+   * it the oldest gets 503.
+   */
   HTTP_BODY_BYTES_LIMIT: z.coerce
     .number()
     .int()
     .min(4 * MEBIBYTE)
     .max(4_096 * MEBIBYTE)
     .default(64 * MEBIBYTE),
-  /** Bytes of responses that may wait to be read, of all connections together; a response beyond gets 503. One connection may have a
-   *  quarter. */
+  /**
+   * Bytes of responses that may wait to be read, of all connections together; a response beyond gets 503. One
+   * connection may have a quarter.
+   */
   HTTP_WAITING_BYTES_LIMIT: z.coerce
     .number()
     .int()
@@ -87,8 +103,10 @@ function versionIn(file: string): string | undefined {
   return typeof version === 'string' ? version : undefined;
 }
 
-/** Configuration is missing or wrong. The message names variables and what is wrong with them, never their values. In logs `problems`
- *  stands for the message and the stack. */
+/**
+ * Configuration is missing or wrong. The message names variables and what is wrong with them, never their
+ * values. In logs `problems` stands for the message and the stack.
+ */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
@@ -101,10 +119,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads a service's configuration once, at boot, and freezes it. An empty variable counts as absent, so that `KEY=` in an environment
- *  file means "use the default".
- *  @param env defaults to the process environment
- *  @throws {ConfigError} if a variable is missing or wrong; it never carries a value */
+/**
+ * Reads a service's configuration once, at boot, and freezes it. An empty variable counts as absent, so that
+ * `KEY=` in an environment file means "use the default".
+ * @param env defaults to the process environment
+ * @throws {ConfigError} if a variable is missing or wrong; it never carries a value
+ */
 export function loadConfig<S extends z.ZodType>(
   schema: S,
   env: NodeJS.ProcessEnv = process.env,

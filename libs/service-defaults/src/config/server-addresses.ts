@@ -2,8 +2,11 @@ import { z } from 'zod';
 
 const PARTS = /^([a-z]+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s;
 
-/** One address per host of `scheme://user:password@host1:port1,host2:port2/name?…`, in libpq's way; an address of one host is returned as
- *  it is. Nodes of a cluster share everything but host and port. Not checked: see `serverAddresses`. */
+/**
+ * One address per host of `scheme://user:password@host1:port1,host2:port2/name?…`, in libpq's way; an address
+ * of one host is returned as it is. Nodes of a cluster share everything but host and port. Not checked: see
+ * `serverAddresses`.
+ */
 export function addressesOf(text: string): string[] {
   const [, before, hosts, after] = PARTS.exec(text) ?? [];
   if (!hosts?.includes(',')) return [text];
@@ -16,7 +19,11 @@ export function shuffledAddressesOf(text: string): string[] {
   return keyed.sort(([a], [b]) => a - b).map(([, address]) => address);
 }
 
-/** A variable with the address of a server, or of the nodes of one cluster. @param protocol e.g. `/^amqps?:$/` @param example said when it is wrong */
+/**
+ * A variable with the address of a server, or of the nodes of one cluster.
+ * @param protocol e.g. `/^amqps?:$/`
+ * @param example said when it is wrong
+ */
 function serverAddresses(protocol: RegExp, example: string): z.ZodString {
   const isAddress = (text: string): boolean =>
     URL.canParse(text) &&

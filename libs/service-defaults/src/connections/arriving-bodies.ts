@@ -6,7 +6,10 @@ import type { Refusals } from './refusals';
 
 /** A part is a chunk, or what arrived at once. Each costs some 3 µs, however short it is. */
 const FREE_PARTS = 256;
-/** What a body must have for each further part. Clients that write their JSON bit by bit have some hundred bytes. */
+/**
+ * What a body must have for each further part. Clients that write their JSON bit by bit have some hundred
+ * bytes.
+ */
 const BYTES_PER_PART = 64;
 /** Memory that a part takes beside its bytes. */
 const PART_OVERHEAD_BYTES = 512;
@@ -37,7 +40,10 @@ export class ArrivingRequest extends IncomingMessage {
   }
 }
 
-/** Bounds what bodies cost until they are complete: the memory of all of them together, and the number of parts of each. */
+/**
+ * Bounds what bodies cost until they are complete: the memory of all of them together, and the number of
+ * parts of each.
+ */
 export class ArrivingBodies {
   /** The bodies that take memory, the oldest first. */
   readonly held = new Set<ArrivingBody>();
@@ -58,7 +64,9 @@ export class ArrivingBodies {
     request.arriving = new ArrivingBody(this, request, connection, length);
   }
 
-  /** The bodies that have been arriving for the longest time make room: slow senders cannot keep others out. */
+  /**
+   * The bodies that have been arriving for the longest time make room: slow senders cannot keep others out.
+   */
   makeRoom(): void {
     if (this.bytes <= this.limitBytes) return;
     for (const oldest of this.held) {

@@ -44,8 +44,10 @@ export class Connection {
     this.writes += 1;
   }
 
-  /** Looks at the progress of both directions; called about once a second.
-   *  @param limitMs how long a write may go without progress, and over which the rate of a body is measured */
+  /**
+   * Looks at the progress of both directions; called about once a second.
+   * @param limitMs how long a write may go without progress, and over which the rate of a body is measured
+   */
   findFault(nowMs: number, limitMs: number): ConnectionFault | null {
     if (this.isUnread(nowMs, limitMs)) return 'response-not-read';
     return this.isSlowBody(nowMs, limitMs) ? 'too-slow' : null;

@@ -13,7 +13,9 @@ import type { Refusals } from './refusals';
 export interface ConnectionLimits {
   /** Requests of one connection that may be in flight. HTTP clients that do not pipeline have one. */
   readonly inFlight: number;
-  /** How long a response may wait without any of it being read, and over which the rate of a body is measured. */
+  /**
+   * How long a response may wait without any of it being read, and over which the rate of a body is measured.
+   */
   readonly stallMs: number;
   /** Bytes of responses that may wait to be written, of all connections together. */
   readonly waitingBytes: number;
@@ -33,7 +35,9 @@ export function connectionOf(socket: Socket): Connection | undefined {
   return connections.get(socket);
 }
 
-/** The open connections of a service: bounds what one of them may keep busy, and ends those that do not move. */
+/**
+ * The open connections of a service: bounds what one of them may keep busy, and ends those that do not move.
+ */
 export class Connections {
   private readonly open = new Set<Connection>();
   /** Bytes of responses that wait to be written. */
@@ -90,7 +94,8 @@ export class Connections {
     server.on('listening', () => {
       timer = setInterval(() => this.check(), CHECK_INTERVAL_MS).unref();
     });
-    // 'close' comes after the last connection has ended: until then they are watched, while the service stops too.
+    // 'close' comes after the last connection has ended: until then they are watched, while the service stops
+    // too.
     server.on('close', () => clearInterval(timer));
     return server;
   }
@@ -110,7 +115,10 @@ export class Connections {
     return connection;
   }
 
-  /** Answers the first request too many and closes after it; drops what follows. Reading stops, so that dropping costs next to nothing. */
+  /**
+   * Answers the first request too many and closes after it; drops what follows. Reading stops, so that
+   * dropping costs next to nothing.
+   */
   private refuse(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
     if (!connection.isEnding) {
       connection.isEnding = true;
@@ -127,7 +135,8 @@ export class Connections {
       const fault = connection.findFault(nowMs, this.limits.stallMs);
       if (fault === null) continue;
       this.refusals.count(fault);
-      // A response that nobody reads leaves no room for another one; nor does a body that goes on after its response.
+      // A response that nobody reads leaves no room for another one; nor does a body that goes on after its
+      // response.
       if (fault === 'too-slow' && connection.inFlight > 0) refuseConnection(connection.socket, 408);
       else connection.socket.destroy();
     }

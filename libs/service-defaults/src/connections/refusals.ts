@@ -4,7 +4,10 @@ import type { Counter } from 'prom-client';
 import type { ServiceLogger } from '../logging/service-logger';
 import type { Metrics } from '../metrics/metrics';
 
-/** Why a request was refused, or its connection ended, before or beside its route. A closed set: it labels a metric. */
+/**
+ * Why a request was refused, or its connection ended, before or beside its route. A closed set: it labels a
+ * metric.
+ */
 const REFUSAL_REASONS = [
   /** Bytes that are no HTTP/1.1 request. */
   'unreadable',
@@ -32,7 +35,10 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 /** At most one log line in this time, however many requests are refused. */
 const LOG_INTERVAL_MS = 10 * SECOND_MS;
 
-/** Counts what is refused outside of routes, and logs it at a bounded rate: no access log line exists for these requests. */
+/**
+ * Counts what is refused outside of routes, and logs it at a bounded rate: no access log line exists for
+ * these requests.
+ */
 export class Refusals {
   private counter: Counter<'reason'> | null = null;
   private logger: ServiceLogger | null = null;

@@ -4,11 +4,17 @@ import { SECOND_MS } from '@platform/time';
 import { PROBLEM_JSON, defaultProblem, renderProblem } from '../problems/problem';
 import { newTraceId } from '../tracing/trace-context';
 
-/** How long a client has to read why it was refused. Sockets are half-open: without a limit it could keep its own half for good. */
+/**
+ * How long a client has to read why it was refused. Sockets are half-open: without a limit it could keep its
+ * own half for good.
+ */
 const LINGER_MS = SECOND_MS;
 const REQUEST_TIMEOUT = 408;
 
-/** Writes a problem straight to a socket that has no request, or one that will never be complete, and closes it. */
+/**
+ * Writes a problem straight to a socket that has no request, or one that will never be complete, and closes
+ * it.
+ */
 export function refuseConnection(socket: Socket, status: number): void {
   if (!socket.writable) {
     socket.destroy();

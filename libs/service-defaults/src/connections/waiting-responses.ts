@@ -13,7 +13,10 @@ declare module 'fastify' {
   }
 }
 
-/** Up to this size a response may use the reserve: errors and small answers still pass while large ones are refused. */
+/**
+ * Up to this size a response may use the reserve: errors and small answers still pass while large ones are
+ * refused.
+ */
 const SMALL_BYTES = 16 * 1_024;
 const RESERVE = 1.25;
 /** What one connection may have waiting, as a share of the limit. */
@@ -22,7 +25,10 @@ const CONNECTION_SHARE = 0.25;
 const WHOLE_BYTES = 256 * 1_024;
 const PART_BYTES = 64 * 1_024;
 
-/** Bounds the memory that responses take until their clients have read them. A response that finds no room becomes a 503 with Retry-After. */
+/**
+ * Bounds the memory that responses take until their clients have read them. A response that finds no room
+ * becomes a 503 with Retry-After.
+ */
 export class WaitingResponses {
   constructor(private readonly connections: Connections) {}
 

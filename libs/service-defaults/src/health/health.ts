@@ -12,7 +12,10 @@ interface HealthCheck {
   check(): Promise<void>;
 }
 
-/** What this replica needs to be ready and to have started. Libraries add their checks when their module starts. */
+/**
+ * What this replica needs to be ready and to have started. Libraries add their checks when their module
+ * starts.
+ */
 @Injectable()
 export class HealthRegistry {
   private readonly readiness: HealthCheck[] = [];
@@ -146,9 +149,12 @@ export class HealthReporter {
   }
 }
 
-/** `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started). They sit on Fastify itself:
- *  no guard of an app can close them by accident. `?exclude=<check>`, as often as wanted, leaves readiness checks out, for who can do
- *  without what they look at; a name that there is not is 400, so that a mistyped one is found. */
+/**
+ * `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started).
+ * They sit on Fastify itself: no guard of an app can close them by accident. `?exclude=<check>`, as often as
+ * wanted, leaves readiness checks out, for who can do without what they look at; a name that there is not is
+ * 400, so that a mistyped one is found.
+ */
 export function addHealthRoutes(instance: FastifyInstance, registry: HealthRegistry): void {
   const logger = new Logger('Health');
   const reporter = new HealthReporter(registry, (check, error) => {

@@ -53,8 +53,11 @@ function settle(done: (error: Error | null, body?: unknown) => void, parse: () =
   done(null, body);
 }
 
-/** An empty body counts as none: callers set the content type on requests without a body. Keys like `__proto__` are ordinary: JSON.parse
- *  makes own properties of them, schemas drop what they do not know, and values must be kept as sent. */
+/**
+ * An empty body counts as none: callers set the content type on requests without a body. Keys like
+ * `__proto__` are ordinary: JSON.parse makes own properties of them, schemas drop what they do not know, and
+ * values must be kept as sent.
+ */
 function parseJsonBody(request: FastifyRequest, bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   const text = textOf(request, bytes);
@@ -81,7 +84,10 @@ function textOf(request: FastifyRequest, bytes: Buffer): string {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** True when arrays and objects nest deeper than `maxDepth` levels. Iterative: recursion over hostile input ends in a RangeError. */
+/**
+ * True when arrays and objects nest deeper than `maxDepth` levels. Iterative: recursion over hostile input
+ * ends in a RangeError.
+ */
 export function isDeeperThan(jsonText: string, maxDepth: number): boolean {
   // Each level takes an opening and a closing character.
   if (jsonText.length <= maxDepth * 2) return false;
@@ -110,7 +116,10 @@ export function sendJsonText(reply: FastifyReply, jsonText: string, status = 200
   void reply.code(status).header('content-type', JSON_TYPE).send(jsonText);
 }
 
-/** Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as text/plain, unquoted. */
+/**
+ * Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as
+ * text/plain, unquoted.
+ */
 export function jsonStringReply(reply: FastifyReply, value: string): void {
   sendJsonText(reply, JSON.stringify(value));
 }

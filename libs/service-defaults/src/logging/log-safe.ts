@@ -12,8 +12,10 @@ export function pathOf(target: string): string {
   return end === -1 ? target : target.slice(0, end);
 }
 
-/** A request target fit for logs: names of query parameters stay, values go (a query may hold a token, e.g. `bearerTokenOverride`), and
- *  so does what looks like a token in the path. */
+/**
+ * A request target fit for logs: names of query parameters stay, values go (a query may hold a token, e.g.
+ * `bearerTokenOverride`), and so does what looks like a token in the path.
+ */
 export function logSafeUrl(target: string): string {
   const path = pathOf(target);
   const shown = hideTokens(path.length > MAX_URL_LENGTH ? path.slice(0, MAX_URL_LENGTH) : path);
@@ -43,8 +45,10 @@ interface LoggedError {
   errors?: LoggedError[];
 }
 
-/** An error fit for logs. Errors carry whatever their library put on them (TypeORM: the statement's parameters, PostgreSQL: the
- *  offending values in `detail`), so only known members pass. */
+/**
+ * An error fit for logs. Errors carry whatever their library put on them (TypeORM: the statement's
+ * parameters, PostgreSQL: the offending values in `detail`), so only known members pass.
+ */
 export function logSafeError(error: unknown, depth = 0): LoggedError {
   // `instanceof` misses errors of another realm.
   if (!isNativeError(error) && !(error instanceof Error))

@@ -39,7 +39,10 @@ export interface LogSink extends DestinationStream {
   flushSync(): void;
 }
 
-/** Structured logs (one JSON object a line) as the logger of Nest and of requests. Errors and secrets are cleaned. */
+/**
+ * Structured logs (one JSON object a line) as the logger of Nest and of requests. Errors and secrets are
+ * cleaned.
+ */
 export class ServiceLogger implements LoggerService {
   private readonly lines: Logger;
   private readonly texts: Logger;
@@ -104,7 +107,9 @@ export class ServiceLogger implements LoggerService {
     this.sink.flushSync();
   }
 
-  /** Nest passes the context as the last text and, for errors, a stack before it; an error may be anywhere. */
+  /**
+   * Nest passes the context as the last text and, for errors, a stack before it; an error may be anywhere.
+   */
   private write(level: Level, message: unknown, rest: readonly unknown[]): void {
     if (!this.lines.isLevelEnabled(level)) return;
     const [context, ...others] = rest;
@@ -138,7 +143,10 @@ export class ServiceLogger implements LoggerService {
   }
 }
 
-/** The time of a line, in UTC. Lines of one millisecond share its text: printing a date costs more than the rest of a line. */
+/**
+ * The time of a line, in UTC. Lines of one millisecond share its text: printing a date costs more than the
+ * rest of a line.
+ */
 function timeMember(): () => string {
   let textAtMs = NaN;
   let text = '';
@@ -198,7 +206,9 @@ function bufferedStandardOutput(): LogSink {
   ));
 }
 
-/** For each line given as text, sonic-boom joins all that waits and counts its bytes anew: several KB a line. */
+/**
+ * For each line given as text, sonic-boom joins all that waits and counts its bytes anew: several KB a line.
+ */
 function takingBytes(sink: Destination): Destination {
   const write = sink.write.bind(sink) as (bytes: string | Buffer) => boolean;
   sink.write = (line) => write(Buffer.from(line));
@@ -207,7 +217,10 @@ function takingBytes(sink: Destination): Destination {
 
 type Destination = ReturnType<typeof pino.destination>;
 
-/** When nobody reads the log any more, a service works on without it. pino sees to that after an error event; `flushSync` throws instead. */
+/**
+ * When nobody reads the log any more, a service works on without it. pino sees to that after an error event;
+ * `flushSync` throws instead.
+ */
 function withoutReaders(sink: Destination): LogSink {
   const flushSync = sink.flushSync.bind(sink);
   sink.flushSync = () => {

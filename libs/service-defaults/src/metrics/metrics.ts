@@ -45,8 +45,11 @@ export class Metrics {
     return this.known(name, (registers) => new Gauge({ name, help, labelNames, registers }));
   }
 
-  /** A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves out its values, in this
-   *  scrape only: the other metrics are worth having then more than ever. Several readers may share a name, with labels of their own. */
+  /**
+   * A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves
+   * out its values, in this scrape only: the other metrics are worth having then more than ever. Several
+   * readers may share a name, with labels of their own.
+   */
   sampledGauge<L extends string = never>(
     name: string,
     help: string,

@@ -7,7 +7,9 @@ import { problems } from '../problems/problem';
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1_000;
 
-/** Query piece `pageKey`: the cursor of the previous page. `SignedCursor` decides whether it is one of ours. */
+/**
+ * Query piece `pageKey`: the cursor of the previous page. `SignedCursor` decides whether it is one of ours.
+ */
 export const pageKeyQuery = z.string().min(1).max(8_192).optional();
 
 /** Query piece `pageSize`: 1 to 1,000, 100 unless given. Additive to the specification. */
@@ -43,7 +45,10 @@ const cursorKey = secret({ minBytes: MIN_KEY_BYTES });
 export const cursorConfigShape = {
   /** Signs page keys and positions; the same on every replica. */
   CURSOR_HMAC_KEY: cursorKey,
-  /** Further keys, separated by commas, whose page keys and positions are accepted: the next one or the one before, during a rotation. */
+  /**
+   * Further keys, separated by commas, whose page keys and positions are accepted: the next one or the one
+   * before, during a rotation.
+   */
   CURSOR_HMAC_KEY_PREVIOUS: z
     .string()
     .transform((text) => text.split(',').filter((each) => each !== ''))
@@ -54,8 +59,10 @@ export const cursorConfigShape = {
 /** The keys of a service's cursors, as configured. */
 export type CursorKeys = z.output<z.ZodObject<typeof cursorConfigShape>>;
 
-/** Opaque cursors of keyset-paged lists: base64url of an authentication tag and the position, bound to one list, so that a caller can
- *  neither forge a position nor carry a cursor from one list to another. */
+/**
+ * Opaque cursors of keyset-paged lists: base64url of an authentication tag and the position, bound to one
+ * list, so that a caller can neither forge a position nor carry a cursor from one list to another.
+ */
 export class SignedCursor {
   private readonly key: KeyObject;
   /** All that are accepted; the first one signs. */
@@ -85,8 +92,11 @@ export class SignedCursor {
     return Buffer.concat([tagOf(this.key, list, body), body]).toString('base64url');
   }
 
-  /** The position in a cursor of `list`. @param parameter the query parameter that brought it, for the response
-   *  @throws {ProblemException} 400 for anything that `encode` did not make for `list` */
+  /**
+   * The position in a cursor of `list`.
+   * @param parameter the query parameter that brought it, for the response
+   * @throws {ProblemException} 400 for anything that `encode` did not make for `list`
+   */
   decode(list: string, text: string, parameter = 'pageKey'): unknown[] {
     const bytes = Buffer.from(text.slice(0, MAX_TEXT_LENGTH), 'base64url');
     const body = bytes.subarray(TAG_BYTES);

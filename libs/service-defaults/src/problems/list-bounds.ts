@@ -27,8 +27,10 @@ interface JsonSchema {
 
 const known = new WeakMap<z.ZodType, ListBounds | null>();
 
-/** The first list of `value` that is too long for `schema`. zod validates every member of a list before it looks at the length, so a
- *  request of 170,000 members would cost all of them. */
+/**
+ * The first list of `value` that is too long for `schema`. zod validates every member of a list before it
+ * looks at the length, so a request of 170,000 members would cost all of them.
+ */
 export function findOverlongList(schema: z.ZodType, value: unknown): OverlongList | null {
   if (!known.has(schema)) known.set(schema, boundsOfSchema(schema));
   const bounds = known.get(schema) ?? null;

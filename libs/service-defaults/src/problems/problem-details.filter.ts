@@ -9,7 +9,10 @@ import type { Problem } from './problem';
 /** Turns an error it knows into a problem; null for every other error. */
 type ProblemMapper = (error: unknown) => Problem | null;
 
-/** Where libraries say how their errors are answered, e.g. the database's outages. An app's own errors belong in its filter. */
+/**
+ * Where libraries say how their errors are answered, e.g. the database's outages. An app's own errors belong
+ * in its filter.
+ */
 @Injectable()
 export class ProblemMappers {
   private readonly mappers: ProblemMapper[] = [];
@@ -28,8 +31,11 @@ export class ProblemMappers {
   }
 }
 
-/** Answers every error as `application/problem+json`. An app maps its domain errors by extending it, overriding `toProblem` and
- *  providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the error pass. */
+/**
+ * Answers every error as `application/problem+json`. An app maps its domain errors by extending it,
+ * overriding `toProblem` and providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the
+ * error pass.
+ */
 @Catch()
 export class ProblemDetailsFilter implements ExceptionFilter {
   // Members, so that a subclass has a constructor of its own.

@@ -47,7 +47,9 @@ function plain(status: number, detail?: string, rest: Partial<Problem> = {}): Pr
   return new ProblemException({ status, detail, ...rest });
 }
 
-/** Builders of the problems that services answer with. `detail` is read by callers: no internals, no secrets. */
+/**
+ * Builders of the problems that services answer with. `detail` is read by callers: no internals, no secrets.
+ */
 export const problems = {
   /** 400, with what is wrong by field. */
   badRequest: (detail?: string, errors?: Record<string, string[]>): ProblemException =>
@@ -68,7 +70,10 @@ export const problems = {
   gatewayTimeout: (detail?: string): ProblemException => plain(504, detail),
 } as const;
 
-/** What callers read about statuses that Fastify or Nest raise by themselves; their own texts may quote the request. */
+/**
+ * What callers read about statuses that Fastify or Nest raise by themselves; their own texts may quote the
+ * request.
+ */
 const DETAILS: Partial<Record<number, string>> = {
   400: 'The request could not be understood.',
   404: 'There is nothing at this address.',
@@ -81,7 +86,9 @@ const DETAILS: Partial<Record<number, string>> = {
   431: 'The request headers are too large.',
 };
 
-/** The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status. */
+/**
+ * The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status.
+ */
 export function httpProblem(error: unknown): Problem | null {
   if (error instanceof ProblemException) return error.problem;
   if (error instanceof HttpException) return fromHttpException(error);
@@ -95,7 +102,9 @@ export function defaultProblem(status: number): Problem {
   return { status, detail: DETAILS[status] };
 }
 
-/** Keeps what the app itself wrote into an exception; drops Nest's own texts, which only repeat the status. */
+/**
+ * Keeps what the app itself wrote into an exception; drops Nest's own texts, which only repeat the status.
+ */
 function fromHttpException(error: HttpException): Problem {
   const status = error.getStatus();
   const response = error.getResponse();

@@ -13,7 +13,10 @@ const MAX_FIELDS = 50;
 /** Names of unknown members that one message quotes. */
 const MAX_NAMES = 5;
 
-/** 400 with what is wrong by field (`a.b.0`; `request` for the whole). Messages say what is expected, never what was sent. */
+/**
+ * 400 with what is wrong by field (`a.b.0`; `request` for the whole). Messages say what is expected, never
+ * what was sent.
+ */
 export function validationProblem(error: unknown): ProblemException {
   // A map: an object has a `constructor` and a `toString` before anything was entered.
   const errors = new Map<string, string[]>();
@@ -60,11 +63,19 @@ const FORMATS: Partial<Record<string, string>> = {
   uuid: 'must be a UUID',
 };
 const TYPES: Partial<Record<string, string>> = {
-  ...{ string: 'a string', number: 'a number', int: 'an integer', boolean: 'true or false' },
-  ...{ array: 'an array', object: 'an object', record: 'an object' },
+  string: 'a string',
+  number: 'a number',
+  int: 'an integer',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
 };
 
-/** Where a schema says nothing itself, callers read of JSON, not of JavaScript's types; undefined: zod's own text. */
+/**
+ * Where a schema says nothing itself, callers read of JSON, not of JavaScript's types; undefined: zod's own
+ * text.
+ */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   if (issue.code === 'invalid_format') return FORMATS[issue.format];
   if (issue.code !== 'invalid_type') return undefined;

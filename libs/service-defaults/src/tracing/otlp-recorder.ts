@@ -17,7 +17,8 @@ import { withoutTrace } from './trace-context';
 import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
 import type { ExportPlan, TracingConfig } from './tracing-settings';
 
-// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's SDK.
+// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's
+// SDK.
 
 const KINDS = {
   internal: OtelSpanKind.INTERNAL,
@@ -29,8 +30,11 @@ const KINDS = {
 
 const MAX_ATTRIBUTE_LENGTH = 256;
 
-/** Starts to record spans and to export them in batches, until it is shut down. The queue is bounded: while the collector is away, spans are dropped and
- *  nothing waits. The SDK itself reads the variables of its sampler and its batches, which the configuration has checked. */
+/**
+ * Starts to record spans and to export them in batches, until it is shut down. The queue is bounded: while
+ * the collector is away, spans are dropped and nothing waits. The SDK itself reads the variables of its
+ * sampler and its batches, which the configuration has checked.
+ */
 export async function startOtlpRecorder(
   plan: ExportPlan,
   config: TracingConfig,
@@ -55,7 +59,10 @@ export async function startOtlpRecorder(
   return provider;
 }
 
-/** Opens spans of OpenTelemetry under our trace contexts. Its own context manager is not used: there is one already. */
+/**
+ * Opens spans of OpenTelemetry under our trace contexts. Its own context manager is not used: there is one
+ * already.
+ */
 class OtelRecorder implements SpanRecorder {
   constructor(
     private readonly tracer: Tracer,

@@ -21,7 +21,9 @@ export interface SpanRecorder {
   open(parent: TraceContext, options: SpanOptions): TraceContext;
 }
 
-/** One a process, as its traces are; null: nothing is recorded, and identifiers are passed on as they came. */
+/**
+ * One a process, as its traces are; null: nothing is recorded, and identifiers are passed on as they came.
+ */
 let recorder: SpanRecorder | null = null;
 
 /** Has spans recorded from now on, or with null no longer. */
@@ -33,7 +35,10 @@ export function isRecordingSpans(): boolean {
   return recorder !== null;
 }
 
-/** Opens a span and gives the trace to do its work in; `trace.span` is to be ended. Without a recorder it is the parent itself. */
+/**
+ * Opens a span and gives the trace to do its work in; `trace.span` is to be ended. Without a recorder it is
+ * the parent itself.
+ */
 export function openSpan(options: SpanOptions): TraceContext {
   const parent = (options.parent === undefined ? currentTrace() : options.parent) ?? newTrace();
   return recorder === null ? parent : recorder.open(parent, options);
@@ -53,9 +58,11 @@ export async function inSpan<T>(options: SpanOptions, work: (trace: TraceContext
   }
 }
 
-/** `fetch` for requests to services of the platform: they carry the current trace, and each is a span of its own. A request that
- *  nobody waits for, like a poll, carries a trace of its own that is not sampled: its logs belong together, its spans would only fill
- *  the collector. Pass it to clients that take a `fetch`. */
+/**
+ * `fetch` for requests to services of the platform: they carry the current trace, and each is a span of its
+ * own. A request that nobody waits for, like a poll, carries a trace of its own that is not sampled: its logs
+ * belong together, its spans would only fill the collector. Pass it to clients that take a `fetch`.
+ */
 export const tracedFetch: typeof globalThis.fetch = async (input, init) => {
   if (currentTrace() === undefined) return send(input, init, traceHeaders(newTrace()));
   const { method, url } = requestOf(input, init);

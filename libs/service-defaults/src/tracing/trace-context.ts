@@ -4,19 +4,28 @@ import { randomFillSync } from 'node:crypto';
 /** A span that this process records; ended by whoever opened it. */
 export interface RecordedSpan {
   set(attributes: SpanAttributes): void;
-  /** Marks the span as failed. @param errorType a class of errors or a status, never a text that could quote data */
+  /**
+   * Marks the span as failed.
+   * @param errorType a class of errors or a status, never a text that could quote data
+   */
   fail(errorType: string): void;
   end(): void;
 }
 
-/** Attributes of a span; undefined ones are left out. Never a secret, a name of a person, or an address with its query. */
+/**
+ * Attributes of a span; undefined ones are left out. Never a secret, a name of a person, or an address with
+ * its query.
+ */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Where in a trace something happens (W3C Trace Context). */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits: the span that what happens now hangs under; undefined at the start of a trace that nobody records. */
+  /**
+   * 16 hexadecimal digits: the span that what happens now hangs under; undefined at the start of a trace that
+   * nobody records.
+   */
   readonly spanId: string | undefined;
   /** Bit 0: the trace is sampled. */
   readonly flags: number;
@@ -38,7 +47,10 @@ const NO_TRACE = '0'.repeat(32);
 const NO_SPAN = '0'.repeat(16);
 /** The flags of W3C Trace Context level 2: sampled and random. */
 const KNOWN_FLAGS = 0x03;
-/** A list of key=value members; anything else is dropped, as the recommendation allows, with the rest of the trace kept. */
+/**
+ * A list of key=value members; anything else is dropped, as the recommendation allows, with the rest of the
+ * trace kept.
+ */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
 /** The trace of the request or message being handled, or undefined outside of one. */
@@ -46,7 +58,10 @@ export function currentTrace(): TraceContext | undefined {
   return current.getStore();
 }
 
-/** The trace identifier (32 hexadecimal digits) of the request or message being handled, or undefined outside of one. */
+/**
+ * The trace identifier (32 hexadecimal digits) of the request or message being handled, or undefined outside
+ * of one.
+ */
 export function currentTraceId(): string | undefined {
   return current.getStore()?.traceId;
 }
@@ -56,7 +71,10 @@ export function withTrace<T>(trace: TraceContext, work: () => T): T {
   return current.run(trace, work);
 }
 
-/** Runs `work`, and everything it starts, outside of any trace: what serves many requests belongs to none of them. */
+/**
+ * Runs `work`, and everything it starts, outside of any trace: what serves many requests belongs to none of
+ * them.
+ */
 export function withoutTrace<T>(work: () => T): T {
   return current.run(undefined, work);
 }
@@ -67,7 +85,10 @@ export function newTrace(traceId: string = newTraceId()): TraceContext {
 }
 
 const TRACE_ID_BYTES = 16;
-/** Random bytes for the next identifiers: asking for a few at a time costs more than the rest of an identifier. */
+/**
+ * Random bytes for the next identifiers: asking for a few at a time costs more than the rest of an
+ * identifier.
+ */
 const random = Buffer.alloc(256 * TRACE_ID_BYTES);
 let used = random.length;
 
@@ -80,13 +101,18 @@ export function newTraceId(): string {
   return random.toString('hex', used, (used += TRACE_ID_BYTES));
 }
 
-/** The trace identifier of a `traceparent` header (W3C Trace Context, section 3.2); null when it is absent or malformed. */
+/**
+ * The trace identifier of a `traceparent` header (W3C Trace Context, section 3.2); null when it is absent or
+ * malformed.
+ */
 export function traceIdOf(traceparent: unknown): string | null {
   return traceOf({ traceparent })?.traceId ?? null;
 }
 
-/** Reads the trace that headers carry; null when there is none or `traceparent` is malformed. A `tracestate` that is not fit to be
- *  sent on is dropped. Source: W3C Trace Context, sections 3.2 and 3.3. */
+/**
+ * Reads the trace that headers carry; null when there is none or `traceparent` is malformed. A `tracestate`
+ * that is not fit to be sent on is dropped. Source: W3C Trace Context, sections 3.2 and 3.3.
+ */
 export function traceOf(headers: Readonly<Record<string, unknown>>): TraceContext | null {
   const { traceparent, tracestate } = headers;
   if (typeof traceparent !== 'string') return null;
@@ -97,8 +123,11 @@ export function traceOf(headers: Readonly<Record<string, unknown>>): TraceContex
   return { traceId, spanId, flags: parseInt(flags, 16) & KNOWN_FLAGS, ...state };
 }
 
-/** The headers that carry on a trace, the current one unless given; none outside of a trace. A trace without a span has to name one:
- *  the first half of its own identifier, so that all that is sent on in it names the same. */
+/**
+ * The headers that carry on a trace, the current one unless given; none outside of a trace. A trace without a
+ * span has to name one: the first half of its own identifier, so that all that is sent on in it names the
+ * same.
+ */
 export function traceHeaders(trace: TraceContext | undefined = currentTrace()): TraceHeaders {
   if (trace === undefined) return {};
   const { traceId, spanId = spanIdFrom(traceId), flags, state } = trace;

@@ -6,7 +6,10 @@ const protocol = z.enum(['http/protobuf', 'http/json']);
 const compression = z.enum(['none', 'gzip']);
 const spans = z.coerce.number().int().min(1).max(100_000);
 
-/** Members `key=value` separated by commas, values percent-encoded, as OpenTelemetry writes lists in variables. */
+/**
+ * Members `key=value` separated by commas, values percent-encoded, as OpenTelemetry writes lists in
+ * variables.
+ */
 function pairs(): z.ZodType<Readonly<Record<string, string>>, string> {
   return z.string().transform((text, context) => {
     const found: Record<string, string> = {};
@@ -32,10 +35,16 @@ function decoded(text: string): string | null {
   }
 }
 
-/** The standard variables of OpenTelemetry that every service reads; part of `serviceConfigShape`. Spans are recorded only where an
- *  OTLP endpoint is named; without one none of the others has an effect. Source: OpenTelemetry specification, Environment Variables. */
+/**
+ * The standard variables of OpenTelemetry that every service reads; part of `serviceConfigShape`. Spans are
+ * recorded only where an OTLP endpoint is named; without one none of the others has an effect. Source:
+ * OpenTelemetry specification, Environment Variables.
+ */
 export const tracingConfigShape = {
-  /** Where traces go, over OTLP/HTTP: `/v1/traces` is added to the first, the second is taken as it is and comes first. */
+  /**
+   * Where traces go, over OTLP/HTTP: `/v1/traces` is added to the first, the second is taken as it is and
+   * comes first.
+   */
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint.optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint.optional(),
   OTEL_EXPORTER_OTLP_PROTOCOL: protocol.optional(),
@@ -52,8 +61,10 @@ export const tracingConfigShape = {
   OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional(),
   /** `true` records nothing, whatever the endpoint. */
   OTEL_SDK_DISABLED: z.stringbool().optional(),
-  /** Continue the traces that callers of HTTP name, and sample as they did. Off: their traces are linked, and the sampler decides. On only
-   *  where a gateway sets `traceparent` itself. */
+  /**
+   * Continue the traces that callers of HTTP name, and sample as they did. Off: their traces are linked, and
+   * the sampler decides. On only where a gateway sets `traceparent` itself.
+   */
   TRACE_PARENT_TRUSTED: z.stringbool().optional(),
   /** Which traces are recorded; `parentbased_always_on` unless given. */
   OTEL_TRACES_SAMPLER: z
@@ -72,8 +83,10 @@ export const tracingConfigShape = {
   OTEL_SERVICE_NAME: z.string().min(1).max(200).optional(),
   /** What else is known of this process, e.g. `deployment.environment.name=production`. */
   OTEL_RESOURCE_ATTRIBUTES: pairs().optional(),
-  /** The batches: every so many ms (5,000), at most so many spans (512), out of a queue of so many (2,048); what does not fit is
-   *  dropped. */
+  /**
+   * The batches: every so many ms (5,000), at most so many spans (512), out of a queue of so many (2,048);
+   * what does not fit is dropped.
+   */
   OTEL_BSP_SCHEDULE_DELAY: milliseconds.optional(),
   OTEL_BSP_EXPORT_TIMEOUT: milliseconds.optional(),
   OTEL_BSP_MAX_QUEUE_SIZE: spans.optional(),

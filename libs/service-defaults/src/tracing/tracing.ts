@@ -14,7 +14,9 @@ const FLUSH_LIMIT_MS = 3 * SECOND_MS;
 export class Tracing implements OnApplicationShutdown {
   private constructor(private readonly started: BasicTracerProvider | null) {}
 
-  /** Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then. */
+  /**
+   * Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then.
+   */
   static async start(config: TracingConfig, about: { name: string; version: string }): Promise<Tracing> {
     const plan = exportPlan(config);
     trustCallers(config.TRACE_PARENT_TRUSTED === true);

@@ -8,7 +8,8 @@ import type { ServiceDefinition } from '@platform/service-defaults';
 import { documentFile, workspaceFile } from './documents';
 
 /**
- * Tests that every service's OpenAPI document must pass. With `UPDATE_DOCS=1` they write the committed document first.
+ * Tests that every service's OpenAPI document must pass. With `UPDATE_DOCS=1` they write the committed
+ * document first.
  * @param usage how a client uses the generated types; see `clientTypeErrors`
  */
 export function describeApiDocument(definition: () => ServiceDefinition, usage: string): void {

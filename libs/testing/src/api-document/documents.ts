@@ -22,8 +22,11 @@ type Operation = OpenApiDocument['paths'][string][string];
 const PADDING = 'x'.repeat(1024 * 1024);
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Calls every operation of a service without a token, with a body of another type and with one that is too large.
- *  @returns the refusals that differ from the API document */
+/**
+ * Calls every operation of a service without a token, with a body of another type and with one that is too
+ * large.
+ * @returns the refusals that differ from the API document
+ */
 export async function wrongRefusals(service: string, origin: string): Promise<string[]> {
   const wrong: string[] = [];
   for (const [template, methods] of Object.entries(apiDocument(service).paths)) {

@@ -3,7 +3,10 @@ import { faultsArePermitted, forbidFaults, takeViolations, writeSeenResponses } 
 import { takeLoggedDefects } from '../watch-log';
 import { workspaceFile } from './documents';
 
-/** Jest's setup of integration tests: no response of a watched service may differ from its API document, and no service may log a defect. */
+/**
+ * Jest's setup of integration tests: no response of a watched service may differ from its API document, and
+ * no service may log a defect.
+ */
 function expectNoViolations(): void {
   const defects = takeLoggedDefects();
   const found = [

@@ -13,8 +13,11 @@ const traffic = new Map<string, Traffic>();
 const violations: string[] = [];
 let permitted = false;
 
-/** Compares every response of a server from now on with the committed document of its service; a violation fails the running test.
- *  Call it before the first request. @param basePath prefix that the service was configured to put before every route; documents omit it */
+/**
+ * Compares every response of a server from now on with the committed document of its service; a violation
+ * fails the running test. Call it before the first request.
+ * @param basePath prefix that the service was configured to put before every route; documents omit it
+ */
 export function watchTraffic(service: string, server: Server, basePath = ''): void {
   const { contract, seen } = trafficOf(service);
   server.prependListener('request', (request, response) => {
@@ -30,7 +33,10 @@ export function watchTraffic(service: string, server: Server, basePath = ''): vo
   });
 }
 
-/** For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response and a defect may be logged. */
+/**
+ * For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response and a
+ * defect may be logged.
+ */
 export function permitFaults(): void {
   permitted = true;
 }
@@ -76,7 +82,10 @@ function withoutBase(exchange: Exchange, basePath: string): Exchange {
   return { ...exchange, target: relative };
 }
 
-/** Calls back once the whole response has been handed to the operating system; never when the connection broke before. */
+/**
+ * Calls back once the whole response has been handed to the operating system; never when the connection broke
+ * before.
+ */
 function recordExchange(
   request: IncomingMessage,
   response: ServerResponse,

@@ -78,8 +78,10 @@ export class BusinessUnits {
     return [...this.units.values()].find((unit) => unit.plt === plt) ?? null;
   }
 
-  /** The change that `requested` makes to `unit`. Instants of one unit strictly increase, because its readers take the
-   *  later of two changes and would otherwise drop one of two made within a millisecond. */
+  /**
+   * The change that `requested` makes to `unit`. Instants of one unit strictly increase, because its readers
+   * take the later of two changes and would otherwise drop one of two made within a millisecond.
+   */
   draft(unit: BusinessUnit, requested: RequestedChange, eventId: string, now: Date): BusinessUnitChange {
     const latestMs = Math.max(
       this.draftedAtMs.get(unit.businessUnitId) ?? -Infinity,

@@ -18,7 +18,9 @@ export const customersConfig = z.object({
 });
 export type CustomersConfig = z.output<typeof customersConfig>;
 
-/** The customers service: facilities and business units over HTTP, and IBusinessUnitChangeV1 on the main bus. */
+/**
+ * The customers service: facilities and business units over HTTP, and IBusinessUnitChangeV1 on the main bus.
+ */
 export function createCustomers(config: CustomersConfig): Promise<Neighbour> {
   return createBusNeighbour('customers', config.LOG_LEVEL, async (server) => {
     const path = join(config.STATE_DIRECTORY, 'business-unit-changes.jsonl');
@@ -56,7 +58,8 @@ async function publishChange(
     const reason = error instanceof Error ? error.message : String(error);
     throw new HttpProblem(503, 'Service Unavailable', `the change was not published: ${reason}`);
   }
-  // After the confirm: the ledger says what the broker has, and the unit is what its published changes made it.
+  // After the confirm: the ledger says what the broker has, and the unit is what its published changes made
+  // it.
   await ledger.append(change.eventId, change);
   units.apply(change);
   return change;
@@ -66,7 +69,10 @@ async function publishChange(
 interface CustomersDirectory {
   find(businessUnitId: number): BusinessUnit | null;
   findByPlt(plt: string): BusinessUnit | null;
-  /** Publishes the change; resolves once the broker has it. @throws {HttpProblem} 503 when it cannot be had to take it. */
+  /**
+   * Publishes the change; resolves once the broker has it.
+   * @throws {HttpProblem} 503 when it cannot be had to take it.
+   */
   change(unit: BusinessUnit, requested: RequestedChange): Promise<BusinessUnitChange>;
 }
 
@@ -85,7 +91,10 @@ const changeBody = z
   })
   .nullish();
 
-/** Adds the lookups (a bearer token is required) and the three changes, which whoever plays the customers' staff calls. */
+/**
+ * Adds the lookups (a bearer token is required) and the three changes, which whoever plays the customers'
+ * staff calls.
+ */
 function addCustomersRoutes(server: FastifyInstance, directory: CustomersDirectory): void {
   addLookups(server, directory);
   for (const [command, changeType] of Object.entries(CHANGE_ROUTES)) {

@@ -11,14 +11,19 @@ import type { Neighbour } from '../neighbour/neighbour';
 
 /** A person whom the identity provider can sign in. */
 interface ExternalAccount {
-  /** Stable and meaningless outside this provider; the platform keys external identities on (issuer, subject). */
+  /**
+   * Stable and meaningless outside this provider; the platform keys external identities on (issuer, subject).
+   */
   subject: string;
   login: string;
   name: string;
   email: string;
 }
 
-/** Three people the platform knows, and one it does not. Everybody's password is the development identities' one. */
+/**
+ * Three people the platform knows, and one it does not. Everybody's password is the development identities'
+ * one.
+ */
 const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
   { subject: 'external-ivy', login: 'ivy.internal', name: 'Ivy Internal', email: 'ivy@example.test' },
   { subject: 'external-carl', login: 'carl.customer', name: 'Carl Customer', email: 'carl@example.test' },
@@ -47,8 +52,11 @@ interface ProviderSettings {
   authTimeAnnounced: boolean;
 }
 
-/** An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in memory, for which the
- *  package warns at its start: a restart signs everybody out and rotates the keys, which its relying parties must survive anyway. */
+/**
+ * An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in
+ * memory, for which the package warns at its start: a restart signs everybody out and rotates the keys, which
+ * its relying parties must survive anyway.
+ */
 function createProvider(settings: ProviderSettings): Provider {
   const provider = new Provider(settings.issuer, {
     clients: [
@@ -136,8 +144,10 @@ async function grantWhatIsAsked(context: GrantContext): Promise<Grant> {
   return grant;
 }
 
-/** Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. With https, a proxy
- *  in front of it terminates TLS and sends X-Forwarded-Proto. */
+/**
+ * Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. With
+ * https, a proxy in front of it terminates TLS and sends X-Forwarded-Proto.
+ */
 export const identityProviderConfig = z.object({
   ...neighbourConfigShape,
   PORT: portVariable.default(3014),
@@ -160,7 +170,10 @@ export type IdentityProviderConfig = z.output<typeof identityProviderConfig>;
 const credentials = z.object({ login: z.string().max(200), password: z.string().max(200) });
 const interactionParams = z.object({ uid: z.string().min(1).max(100) });
 
-/** The identity provider: discovery, authorization, token and key routes of `oidc-provider`, and a sign-in form. */
+/**
+ * The identity provider: discovery, authorization, token and key routes of `oidc-provider`, and a sign-in
+ * form.
+ */
 export async function createIdentityProvider(config: IdentityProviderConfig): Promise<Neighbour> {
   let stopping = false;
   const server = createNeighbourServer('identity-provider', config.LOG_LEVEL, { isReady: () => !stopping });
@@ -221,7 +234,10 @@ function addInteractionRoutes(
   });
 }
 
-/** Everything else belongs to the protocol; its library reads the request itself, so nothing here may parse a body. */
+/**
+ * Everything else belongs to the protocol; its library reads the request itself, so nothing here may parse a
+ * body.
+ */
 function addProtocolRoutes(scope: FastifyInstance, provider: Provider): void {
   const handle = provider.callback();
   scope.removeAllContentTypeParsers();

@@ -48,8 +48,11 @@ export async function createBusNeighbour(
   };
 }
 
-/** Waits before a message that could not be processed comes again: soon at first, then every 5 s for an hour. A neighbour gives up on
- *  nothing that an outage can explain (its disk, the other bus); what is left after that is in the error queue. */
+/**
+ * Waits before a message that could not be processed comes again: soon at first, then every 5 s for an hour.
+ * A neighbour gives up on nothing that an outage can explain (its disk, the other bus); what is left after
+ * that is in the error queue.
+ */
 export const PATIENT_RETRY_DELAYS_MS: readonly number[] = [
   ...Array<number>(3).fill(1_000),
   ...Array<number>(720).fill(5_000),

@@ -16,10 +16,12 @@ interface PendingLine {
   settle(error: Error | null): void;
 }
 
-/** An append-only file of JSON lines, one per id, read back when the process starts again.
+/**
+ * An append-only file of JSON lines, one per id, read back when the process starts again.
  *
- *  `append` resolves only when the line is on disk, so a message acknowledged afterwards is never missing from the
- *  ledger, not even after `kill -9`. Lines that wait together are written and synced together. */
+ * `append` resolves only when the line is on disk, so a message acknowledged afterwards is never missing from
+ * the ledger, not even after `kill -9`. Lines that wait together are written and synced together.
+ */
 export class Ledger<T> {
   private readonly recorded: LedgerEntry<T>[] = [];
   private readonly durable = new Map<string, Promise<void>>();
@@ -33,8 +35,11 @@ export class Ledger<T> {
     private readonly clock: Clock,
   ) {}
 
-  /** Opens or creates the ledger at `path`. A last line cut short by a crash was never confirmed to anybody and is dropped.
-   *  @throws {Error} if a complete line is not JSON. */
+  /**
+   * Opens or creates the ledger at `path`. A last line cut short by a crash was never confirmed to anybody
+   * and is dropped.
+   * @throws {Error} if a complete line is not JSON.
+   */
   static async open<T>(path: string, clock: Clock): Promise<Ledger<T>> {
     await mkdir(dirname(path), { recursive: true });
     const file = await open(path, 'a+');
@@ -61,8 +66,11 @@ export class Ledger<T> {
     return this.durable.has(id);
   }
 
-  /** Records `record` under `id` and resolves when it is on disk. An id already recorded is counted and left as it was.
-   *  @throws {Error} if the disk refused this or an earlier line; nothing is taken down after a gap. */
+  /**
+   * Records `record` under `id` and resolves when it is on disk. An id already recorded is counted and left
+   * as it was.
+   * @throws {Error} if the disk refused this or an earlier line; nothing is taken down after a gap.
+   */
   append(id: string, record: T): Promise<void> {
     if (this.failure !== null) return Promise.reject(this.failure);
     const known = this.durable.get(id);

@@ -37,8 +37,10 @@ export interface Neighbour {
   release(): Promise<void>;
 }
 
-/** Reads `environment` by `schema`, builds the neighbour, listens, and stops in order on SIGTERM and SIGINT with exit code 0.
- *  Ends the process with 1 and one line that names what is wrong if it cannot start. */
+/**
+ * Reads `environment` by `schema`, builds the neighbour, listens, and stops in order on SIGTERM and SIGINT
+ * with exit code 0. Ends the process with 1 and one line that names what is wrong if it cannot start.
+ */
 export async function runNeighbour<C extends { HOST: string; PORT: number }>(
   schema: z.ZodType<C>,
   environment: NodeJS.ProcessEnv,
@@ -93,7 +95,10 @@ export interface Readiness {
   isReady(): boolean;
 }
 
-/** A Fastify server with what every neighbour has: problem details, one short log line per response, health routes. */
+/**
+ * A Fastify server with what every neighbour has: problem details, one short log line per response, health
+ * routes.
+ */
 export function createNeighbourServer(name: string, logLevel: string, readiness: Readiness): FastifyInstance {
   const server = Fastify({
     logger: { level: logLevel, base: { name }, mixin: traceMember },
@@ -124,8 +129,10 @@ export function createNeighbourServer(name: string, logLevel: string, readiness:
   return server;
 }
 
-/** Refuses a request without an `Authorization: Bearer …` header. A neighbour cannot check our tokens' signatures (it has
- *  no key of the platform's); that the caller's token arrives is what the platform owes it. */
+/**
+ * Refuses a request without an `Authorization: Bearer …` header. A neighbour cannot check our tokens'
+ * signatures (it has no key of the platform's); that the caller's token arrives is what the platform owes it.
+ */
 export function requireBearer(
   request: FastifyRequest,
   _reply: FastifyReply,

@@ -19,8 +19,11 @@ import { Ledger } from '../neighbour/ledger';
 import { pageQuery, portVariable } from '../neighbour/neighbour';
 import type { Neighbour } from '../neighbour/neighbour';
 
-/** Identity of the message that a message called `messageId` is passed on as. The same every time, so that a delivery that comes
- *  again is passed on as the same message, and its receiver's inbox recognises it. A UUID of version 8 (RFC 9562), from SHA-256. */
+/**
+ * Identity of the message that a message called `messageId` is passed on as. The same every time, so that a
+ * delivery that comes again is passed on as the same message, and its receiver's inbox recognises it. A UUID
+ * of version 8 (RFC 9562), from SHA-256.
+ */
 export function republishedId(messageId: string): string {
   const bytes = createHash('sha256').update(`IScheduleCreatedEvent:${messageId}`).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
@@ -42,7 +45,10 @@ const eventsQuery = z.object({
   facilityId: z.coerce.number().int().optional(),
 });
 
-/** The scheduling service: passes ScheduleCreatedEvent on as IScheduleCreatedEvent and hears of scheduled messages. */
+/**
+ * The scheduling service: passes ScheduleCreatedEvent on as IScheduleCreatedEvent and hears of scheduled
+ * messages.
+ */
 export function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
   return createBusNeighbour('scheduling', config.LOG_LEVEL, async (server) => {
     const inState = (file: string): string => join(config.STATE_DIRECTORY, file);
@@ -80,7 +86,8 @@ function passOn(main: PlainBus, scheduling: PlainBus, ledger: Ledger<ScheduleCre
     ScheduleCreatedEvent,
     { queue: 'scheduling-service.schedule-created', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
     async (event, context) => {
-      // In the ledger means confirmed; not yet there, it may have been published before a crash, so the id must be the same.
+      // In the ledger means confirmed; not yet there, it may have been published before a crash, so the id
+      // must be the same.
       if (!ledger.has(context.messageId)) {
         await scheduling.publish(ScheduleCreatedNotification, event, {
           messageId: republishedId(context.messageId),

@@ -42,8 +42,8 @@ export class Brokers {
   }
 
   /**
-   * Makes the members of queues anew that do not come back with their node: what an operator does when a full disk has torn their logs.
-   * Gives how many there were.
+   * Makes the members of queues anew that do not come back with their node: what an operator does when a full
+   * disk has torn their logs. Gives how many there were.
    */
   async remakeMembers(machine: Machine): Promise<number> {
     const node = brokerNode(machine);

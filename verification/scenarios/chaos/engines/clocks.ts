@@ -13,7 +13,8 @@ export const FAKETIME = `/usr/lib/${ARCHITECTURES[process.arch] ?? process.arch}
 const SEEN_AFTER_S = 1;
 
 /**
- * The wall clock of some processes, which can be stepped: namespaces share the machine's. Their monotonic clock goes on.
+ * The wall clock of some processes, which can be stepped: namespaces share the machine's. Their monotonic
+ * clock goes on.
  * @param name of a file in the folder of temporary files, which the private Debian sees too
  */
 export class StepClock {

@@ -26,12 +26,27 @@ export function etcdArguments({ machine, folder }: Pick<NodeSettings, 'machine' 
   const client = `http://${addressOf(machine)}:${PORTS.etcd}`;
   const peer = (one: Machine): string => `http://${addressOf(one)}:2380`;
   return [
-    ...['--name', `m${machine}`, '--data-dir', `${folder}/data`, '--log-level', 'warn'],
-    ...['--listen-client-urls', client, '--advertise-client-urls', client],
-    ...['--listen-peer-urls', peer(machine), '--initial-advertise-peer-urls', peer(machine)],
-    ...['--initial-cluster', MACHINES.map((one) => `m${one}=${peer(one)}`).join(',')],
+    '--name',
+    `m${machine}`,
+    '--data-dir',
+    `${folder}/data`,
+    '--log-level',
+    'warn',
+    '--listen-client-urls',
+    client,
+    '--advertise-client-urls',
+    client,
+    '--listen-peer-urls',
+    peer(machine),
+    '--initial-advertise-peer-urls',
+    peer(machine),
+    '--initial-cluster',
+    MACHINES.map((one) => `m${one}=${peer(one)}`).join(','),
     // One small machine carries everything: its pauses are no failures.
-    ...['--heartbeat-interval', '200', '--election-timeout', '2000'],
+    '--heartbeat-interval',
+    '200',
+    '--election-timeout',
+    '2000',
   ];
 }
 
@@ -45,11 +60,19 @@ const SERVER = {
   remove_data_directory_on_rewind_failure: true,
   remove_data_directory_on_diverged_timelines: true,
 };
-/** Segments are small so that a full disk is noticed soon. A commit waits for a silent standby until `wal_sender_timeout`, 60 s by default. */
+/**
+ * Segments are small so that a full disk is noticed soon. A commit waits for a silent standby until
+ * `wal_sender_timeout`, 60 s by default.
+ */
 const PARAMETERS = {
-  ...{ max_connections: 400, shared_buffers: '64MB' },
-  ...{ wal_sender_timeout: '5s', wal_receiver_timeout: '5s' },
-  ...{ max_wal_size: '256MB', min_wal_size: '16MB', timezone: 'UTC', log_timezone: 'UTC' },
+  max_connections: 400,
+  shared_buffers: '64MB',
+  wal_sender_timeout: '5s',
+  wal_receiver_timeout: '5s',
+  max_wal_size: '256MB',
+  min_wal_size: '16MB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
 };
 
 /** JSON is YAML. */
@@ -66,8 +89,12 @@ export function patroniConfiguration({ machine, folder, password }: NodeSettings
     etcd3: { hosts },
     bootstrap: {
       dcs: {
-        ...{ ttl: 20, loop_wait: 2, retry_timeout: 4, primary_start_timeout: 0 },
-        ...{ synchronous_mode: true, synchronous_mode_strict: true },
+        ttl: 20,
+        loop_wait: 2,
+        retry_timeout: 4,
+        primary_start_timeout: 0,
+        synchronous_mode: true,
+        synchronous_mode_strict: true,
         postgresql: { use_pg_rewind: true, use_slots: true },
       },
       initdb: ['data-checksums', { encoding: 'UTF8' }, { locale: 'C.UTF-8' }, { 'wal-segsize': '4' }],
@@ -98,7 +125,8 @@ export function brokerConfiguration({ machine, password }: NodeSettings): string
     `default_pass = ${password}`,
     'cluster_formation.peer_discovery_backend = classic_config',
     ...MACHINES.map((one) => `cluster_formation.classic_config.nodes.${one} = ${brokerNode(one)}`),
-    // A minority of a quorum queue confirms nothing anyway; with pause_minority a node that stood still does not join again.
+    // A minority of a quorum queue confirms nothing anyway; with pause_minority a node that stood still does
+    // not join again.
     'cluster_partition_handling = autoheal',
     // Declarations and new consumers wait for a silent node for so many seconds, 60 by default.
     'net_ticktime = 4',
@@ -127,14 +155,17 @@ export function brokerEnvironment({ machine, folder }: NodeSettings): NodeJS.Pro
     RABBITMQ_ENABLED_PLUGINS_FILE: `${folder}/enabled_plugins`,
     RABBITMQ_CONF_ENV_FILE: '/dev/null',
     RUNNING_UNDER_SYSTEMD: 'true',
-    // Looked at twenty times in net_ticktime instead of four, a silent node is given up within 5 %. Declarations and what it held then wait
-    // for a connection to it: 7 s by default.
+    // Looked at twenty times in net_ticktime instead of four, a silent node is given up within 5 %.
+    // Declarations and what it held then wait for a connection to it: 7 s by default.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '-kernel net_tickintensity 20 -kernel net_setuptime 1 +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none',
   };
 }
 
-/** haproxy knows the primary from Patroni, and a broker that works by its greeting: a frozen one still accepts connections. */
+/**
+ * haproxy knows the primary from Patroni, and a broker that works by its greeting: a frozen one still accepts
+ * connections.
+ */
 export function haproxyConfiguration(): string {
   const servers = (port: number, check = ''): string[] =>
     MACHINES.map((one) => `  server m${one} ${addressOf(one)}:${port} check${check}`);
@@ -157,7 +188,8 @@ export function haproxyConfiguration(): string {
     'listen broker',
     `  bind ${WORLD_ADDRESS}:${PORTS.broker}`,
     '  balance leastconn',
-    ...['  timeout check 1s', ...greeting],
+    '  timeout check 1s',
+    ...greeting,
     ...servers(PORTS.broker, ' inter 500ms'),
     'listen management',
     `  bind ${WORLD_ADDRESS}:${PORTS.management}`,
@@ -167,7 +199,10 @@ export function haproxyConfiguration(): string {
   ].join('\n');
 }
 
-/** A PgBouncer before haproxy's PostgreSQL, as docs/scaling.md wants it. It reads roles from the database. @param users file with the password of `postgres` */
+/**
+ * A PgBouncer before haproxy's PostgreSQL, as docs/scaling.md wants it. It reads roles from the database.
+ * @param users file with the password of `postgres`
+ */
 export function poolerConfiguration(users: string): string {
   return [
     '[databases]',

@@ -31,7 +31,10 @@ const run = promisify(execFile);
 
 export type Engine = 'database' | 'broker' | 'etcd';
 
-/** Which processes of a machine are an engine's. The first named are killed first: Patroni would notice the end of its PostgreSQL. */
+/**
+ * Which processes of a machine are an engine's. The first named are killed first: Patroni would notice the
+ * end of its PostgreSQL.
+ */
 const PROCESSES: Readonly<Record<Engine, readonly string[]>> = {
   database: ['patroni', 'postgres', 'pg_basebackup', 'pg_rewind', 'initdb'],
   broker: ['beam.smp'],
@@ -44,7 +47,10 @@ const DISK_SIZE = '768m';
 const WHOLE_TIMEOUT_MS = 120_000;
 const RESTART_DELAY_MS = 2_000;
 
-/** Three machines with a RabbitMQ node, a PostgreSQL under Patroni and a member of etcd each, and a haproxy before them. */
+/**
+ * Three machines with a RabbitMQ node, a PostgreSQL under Patroni and a member of etcd each, and a haproxy
+ * before them.
+ */
 export class Engines implements ServerAddresses {
   readonly place: TemporaryPlace;
   readonly #dist: string;
@@ -86,7 +92,10 @@ export class Engines implements ServerAddresses {
     }
   }
 
-  /** How replicas reach a server: those called `a` through haproxy or the pooler, the others by the addresses of all machines. */
+  /**
+   * How replicas reach a server: those called `a` through haproxy or the pooler, the others by the addresses
+   * of all machines.
+   */
   urlFor(letter: 'a' | 'b', url: string): string {
     const { port, protocol } = new URL(url);
     if (letter === 'a') {
@@ -123,7 +132,10 @@ export class Engines implements ServerAddresses {
     return this.place.supervisor.stop();
   }
 
-  /** Starts it, and again whenever it ends by itself, as systemd does: a RabbitMQ node that autoheal meets while it boots gives up. */
+  /**
+   * Starts it, and again whenever it ends by itself, as systemd does: a RabbitMQ node that autoheal meets
+   * while it boots gives up.
+   */
   async start(machine: Machine, engine: Engine): Promise<void> {
     const settings = { machine, folder: this.#folder(machine, engine), password: this.#password };
     const commands: Readonly<Record<Engine, readonly [command: string, ...args: string[]]>> = {
@@ -142,8 +154,13 @@ export class Engines implements ServerAddresses {
       stage: engine === 'etcd' ? 0 : 1,
       command: 'nsenter',
       args: [
-        ...[`--net=/run/netns/m${machine}`, 'chroot', `--userspec=${group.uid}:${group.gid}`, debianRoot()],
-        ...['/usr/bin/env', ...clock, ...commands[engine]],
+        `--net=/run/netns/m${machine}`,
+        'chroot',
+        `--userspec=${group.uid}:${group.gid}`,
+        debianRoot(),
+        '/usr/bin/env',
+        ...clock,
+        ...commands[engine],
       ],
       env: brokerEnvironment(settings),
       cwd: '/',
@@ -188,7 +205,10 @@ export class Engines implements ServerAddresses {
     return killed;
   }
 
-  /** Sets the clock of a machine's PostgreSQL, Patroni and RabbitMQ to so many seconds after the others. etcd keeps to the true one. */
+  /**
+   * Sets the clock of a machine's PostgreSQL, Patroni and RabbitMQ to so many seconds after the others. etcd
+   * keeps to the true one.
+   */
   stepClock(machine: Machine, offsetS: number): void {
     this.#clock(machine).step(offsetS);
   }
@@ -235,7 +255,10 @@ export class Engines implements ServerAddresses {
     throw new Error('etcd has no leader');
   }
 
-  /** Waits until every member of everything is in its place and follows. @throws {Error} that says what is not */
+  /**
+   * Waits until every member of everything is in its place and follows.
+   * @throws {Error} that says what is not
+   */
   async untilWhole(): Promise<void> {
     await eventually(
       async () => {
@@ -314,7 +337,11 @@ export class Engines implements ServerAddresses {
       chownSync(join('/run', name), uid, gid);
     }
     await this.place.supervisor.spawn({
-      ...{ name: 'pgbouncer', stage: 1, command: 'chroot', cwd: '/', signal: 'SIGKILL' },
+      name: 'pgbouncer',
+      stage: 1,
+      command: 'chroot',
+      cwd: '/',
+      signal: 'SIGKILL',
       env: { PATH: process.env['PATH'] },
       args: [`--userspec=${uid}:${gid}`, debianRoot(), '/usr/sbin/pgbouncer', '/run/pgbouncer.ini'],
     });
@@ -324,14 +351,12 @@ export class Engines implements ServerAddresses {
     const file = join(this.place.folder, 'haproxy.cfg');
     writeFileSync(file, haproxyConfiguration());
     await this.place.supervisor.spawn({
-      ...{
-        name: 'haproxy',
-        stage: 1,
-        command: 'chroot',
-        cwd: '/',
-        signal: 'SIGKILL',
-        env: { PATH: process.env['PATH'] },
-      },
+      name: 'haproxy',
+      stage: 1,
+      command: 'chroot',
+      cwd: '/',
+      signal: 'SIGKILL',
+      env: { PATH: process.env['PATH'] },
       args: [debianRoot(), '/usr/sbin/haproxy', '-db', '-f', file],
     });
   }

@@ -18,7 +18,10 @@ export interface Scene {
 /** What was seen of a fault from outside, for the results. */
 export type Proof = string;
 
-/** Does one fault and takes it back; resolves when only the platform's own recovery is left. @throws when it did not take place */
+/**
+ * Does one fault and takes it back; resolves when only the platform's own recovery is left.
+ * @throws when it did not take place
+ */
 export type Injector = (scene: Scene) => Promise<Proof>;
 
 const FAILOVER_LIMIT_MS = 30_000;

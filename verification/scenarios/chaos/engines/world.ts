@@ -72,8 +72,8 @@ done
 `;
 
 /**
- * Runs this program again as root of namespaces of its own (processes, mounts, network), which end with it or with this process, whatever
- * ends either. Gives the exit code. The first run fetches a Debian.
+ * Runs this program again as root of namespaces of its own (processes, mounts, network), which end with it or
+ * with this process, whatever ends either. Gives the exit code. The first run fetches a Debian.
  * @throws {FriendlyError} without root or the programs that it takes
  */
 export async function runInWorld(report: (line: string) => void): Promise<number> {

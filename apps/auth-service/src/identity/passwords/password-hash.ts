@@ -8,7 +8,10 @@ const pbkdf2Async = promisify(pbkdf2);
 /** Digests without a salt, as the oldest stores kept them. */
 export type UnsaltedDigest = 'md5' | 'sha1';
 
-/** argon2id with 19 MiB, two passes, parallelism 1: what new passwords get. Source: OWASP's first recommendation. */
+/**
+ * argon2id with 19 MiB, two passes, parallelism 1: what new passwords get. Source: OWASP's first
+ * recommendation.
+ */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /** A stored password hash, read. `unknown` never verifies. */
@@ -25,7 +28,8 @@ const WRAPPED = 'wrapped-';
 
 const UNKNOWN: PasswordHash = { scheme: 'unknown' };
 const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
-// Bounds of what one login may cost: what takes longer than some two seconds is no password store's, but a way to keep this service busy.
+// Bounds of what one login may cost: what takes longer than some two seconds is no password store's, but a
+// way to keep this service busy.
 const MAX_ITERATIONS = 2_000_000;
 const MAX_PBKDF2_BYTES = 128;
 const MAX_ARGON2_MEMORY_KIB = 131_072;
@@ -35,9 +39,12 @@ const ARGON2ID = '$argon2id$';
 // Costs above 16 take longer.
 const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
-/** Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity V2 or V3 (base64
- *  with a format marker), ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted
- *  digest wrapped in argon2id (`wrapped-<md5|sha1>` and the PHC string of the digest). A bare MD5 or SHA-1 is `unknown`. */
+/**
+ * Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity
+ * V2 or V3 (base64 with a format marker), ASP.NET membership
+ * (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted digest wrapped in argon2id
+ * (`wrapped-<md5|sha1>` and the PHC string of the digest). A bare MD5 or SHA-1 is `unknown`.
+ */
 export function readPasswordHash(stored: string): PasswordHash {
   if (stored.startsWith(ARGON2ID)) return isArgon2id(stored) ? { scheme: 'argon2id', text: stored } : UNKNOWN;
   if (stored.startsWith('aspnet-membership$')) return readMembership(stored);
@@ -77,7 +84,9 @@ function readIdentityV2(bytes: Buffer): PasswordHash {
   };
 }
 
-/** Identity V3: marker 01, big-endian digest, rounds and salt length, salt and key, each of at least 16 bytes. */
+/**
+ * Identity V3: marker 01, big-endian digest, rounds and salt length, salt and key, each of at least 16 bytes.
+ */
 function readIdentityV3(bytes: Buffer): PasswordHash {
   if (bytes.length < 13) return UNKNOWN;
   const digest = V3_DIGESTS[bytes.readUInt32BE(1)];
@@ -117,7 +126,9 @@ function decodeBase64(text: string): Buffer | null {
   return bytes.length > 0 && bytes.toString('base64') === text ? bytes : null;
 }
 
-/** True when `password` is the one behind `hash`. The comparison takes the same time wherever the two differ. */
+/**
+ * True when `password` is the one behind `hash`. The comparison takes the same time wherever the two differ.
+ */
 export async function verifyPassword(hash: PasswordHash, password: string): Promise<boolean> {
   switch (hash.scheme) {
     case 'argon2id':

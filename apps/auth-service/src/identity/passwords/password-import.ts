@@ -3,12 +3,18 @@ import { userNameKey } from '../identity';
 import { readPasswordHash } from './password-hash';
 import type { UnsaltedDigest } from './password-hash';
 
-/** How a file lists passwords: NDJSON, an object a line, or CSV (RFC 4180, a record a line) whose first line names the columns. */
+/**
+ * How a file lists passwords: NDJSON, an object a line, or CSV (RFC 4180, a record a line) whose first line
+ * names the columns.
+ */
 export type ImportFormat = 'csv' | 'ndjson';
 
 const LONGEST_LINE = 10_000;
 
-/** A password to import. `salt` and `digest` are those of `aspnet_Membership`; all other hashes tell their scheme themselves. */
+/**
+ * A password to import. `salt` and `digest` are those of `aspnet_Membership`; all other hashes tell their
+ * scheme themselves.
+ */
 const row = z.object({
   userName: z.string().min(1).max(256),
   passwordHash: z.string().min(1),

@@ -67,7 +67,10 @@ const FIND_FAILURES = `
     CASE WHEN ${IS_LOCKED} THEN locked_until END AS "lockedUntil"
   FROM auth.password_lockout WHERE user_name_key = ANY ($1) ORDER BY user_name_key`;
 
-/** What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the account was locked before. */
+/**
+ * What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the
+ * account was locked before.
+ */
 export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-now' | 'locked-before';
 
 /** Wrong passwords by user name, and the lockouts that follow from them. */
@@ -80,9 +83,11 @@ export class PasswordLockoutsRepository {
     return this.dataSource.query(FIND_FAILURES, [userNameKeys]);
   }
 
-  /** Settles one login attempt after its password was verified. Judged afterwards, in the database, so that a burst of parallel guesses on
-   *  several replicas cannot slip in before the lock: a right password does not help while locked. Unknown user names are counted like known
-   *  ones, which keeps them alike. */
+  /**
+   * Settles one login attempt after its password was verified. Judged afterwards, in the database, so that a
+   * burst of parallel guesses on several replicas cannot slip in before the lock: a right password does not
+   * help while locked. Unknown user names are counted like known ones, which keeps them alike.
+   */
   async settleAttempt(userNameKey: string, verified: boolean): Promise<PasswordAttemptOutcome> {
     if (verified) {
       const [row] = await queryPrepared<{ locked: boolean }>(this.dataSource, CLEAR_FAILURES, [userNameKey]);

@@ -30,8 +30,11 @@ import type { PasswordAttemptOutcome } from './password-lockouts.repository';
  *  the caller learns only that the login failed. */
 export type PasswordVerdict = { isRight: true } | { isRight: false; because: string };
 
-/** Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time: hashing takes a core for tens of
- *  milliseconds, and a flood of logins must not take the rest of the service with it. */
+/**
+ * Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time:
+ * hashing takes a core for tens of milliseconds, and a flood of logins must not take the rest of the service
+ * with it.
+ */
 @Injectable()
 export class PasswordsService implements OnModuleInit {
   private readonly logger = new Logger('PasswordHasher');
@@ -80,15 +83,18 @@ export class PasswordsService implements OnModuleInit {
     try {
       lowerWorkerPriority();
     } catch (error) {
-      // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no reason not to start.
+      // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no
+      // reason not to start.
       this.logger.warn('could not lower the priority of the hashing threads', { err: error });
     }
   }
 
-  /** Says whether the password is right and the account is not locked. Every refusal takes the same steps and the same time: that of the
-   *  slowest legacy hash (see `SlowestHash`). Where two unlinked accounts share a name, the first store's password counts here, and the user
-   *  is refused afterwards, as ambiguous.
-   *  @throws {TooMuchWorkError} when too many hashes are waiting already */
+  /**
+   * Says whether the password is right and the account is not locked. Every refusal takes the same steps and
+   * the same time: that of the slowest legacy hash (see `SlowestHash`). Where two unlinked accounts share a
+   * name, the first store's password counts here, and the user is refused afterwards, as ambiguous.
+   * @throws {TooMuchWorkError} when too many hashes are waiting already
+   */
   async check(userName: string, password: string): Promise<PasswordVerdict> {
     const lookup = await this.passwords.find(userName);
     const stored = lookup.found ? lookup.password : null;
@@ -121,8 +127,11 @@ export class PasswordsService implements OnModuleInit {
     this.logger.warn('a stored password hash cannot be read: it counts as wrong', { store, accountId });
   }
 
-  /** Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy, and a cheap legacy scheme pays
-   *  on top. `upgradedHash` is set when the password is right and its hash should be replaced. */
+  /**
+   * Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy,
+   * and a cheap legacy scheme pays on top. `upgradedHash` is set when the password is right and its hash
+   * should be replaced.
+   */
   private async verify(
     stored: string | null,
     password: string,
@@ -142,7 +151,8 @@ export class PasswordsService implements OnModuleInit {
     if (costsArgon2(hash)) this.hashes.inc();
     const verified = (await verifyPassword(hash, password)) && isKnown;
     if (!needsUpgrade(hash) || (!verified && costsArgon2(hash))) return { verified, upgradedHash: null };
-    // A wrong legacy password pays for the hash too, or its quick response would tell that the account exists.
+    // A wrong legacy password pays for the hash too, or its quick response would tell that the account
+    // exists.
     this.hashes.inc();
     const upgradedHash = await argon2(password, ARGON2ID_COST);
     return { verified, upgradedHash: verified ? upgradedHash : null };
@@ -156,8 +166,9 @@ const WORKER = 'libuv-worker';
 const NICENESS = 10;
 
 /**
- * Lets the event loop go before the threads of its pool, which hash: where hashes take every processor, whoever does not log in would wait
- * for them. The threads exist once the pool was used. On Linux only; elsewhere nothing happens.
+ * Lets the event loop go before the threads of its pool, which hash: where hashes take every processor,
+ * whoever does not log in would wait for them. The threads exist once the pool was used. On Linux only;
+ * elsewhere nothing happens.
  * @returns how many threads there were
  */
 export function lowerWorkerPriority(): number {
@@ -177,13 +188,18 @@ const LONGEST_MS = 2_000;
 /** Stores use a handful of costs. */
 const MAX_COSTS = 1_000;
 
-/** How long the slowest kind of legacy hash takes here, learnt from logins. An account whose hash has many iterations takes longer to refuse
- *  than an unknown user, so every refusal waits that long, by a timer rather than by work. Each replica learns for itself: the first refusal
- *  of a slow account after a start can still be told, and those that follow cannot. */
+/**
+ * How long the slowest kind of legacy hash takes here, learnt from logins. An account whose hash has many
+ * iterations takes longer to refuse than an unknown user, so every refusal waits that long, by a timer rather
+ * than by work. Each replica learns for itself: the first refusal of a slow account after a start can still
+ * be told, and those that follow cannot.
+ */
 export class SlowestHash {
   private readonly shortestMs = new Map<string, number>();
 
-  /** The shortest of the times of one cost is what it costs; longer ones were spent waiting for a processor. */
+  /**
+   * The shortest of the times of one cost is what it costs; longer ones were spent waiting for a processor.
+   */
   record(cost: string, tookMs: number): void {
     const known = this.shortestMs.get(cost);
     if (known === undefined ? this.shortestMs.size < MAX_COSTS : tookMs < known)

@@ -21,8 +21,11 @@ import type { TokenResponse } from '../token.dto';
 
 const callbackValue = z.string().max(8_192);
 
-/** The callback parameters of OpenID Connect's code flow with response_mode=form_post. Others that providers add are dropped unread.
- *  `id_token` and `response` belong to other flows: they are kept so that openid-client refuses a callback that carries one. */
+/**
+ * The callback parameters of OpenID Connect's code flow with response_mode=form_post. Others that providers
+ * add are dropped unread. `id_token` and `response` belong to other flows: they are kept so that
+ * openid-client refuses a callback that carries one.
+ */
 export class OpenIdCallbackDto extends createZodDto(
   z
     .object({

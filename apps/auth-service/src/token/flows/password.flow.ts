@@ -29,7 +29,8 @@ export class PasswordQueryDto extends createZodDto(
       .transform((text) => text.toLowerCase() === 'true')
       .optional()
       .meta({
-        ...{ type: 'boolean', pattern: undefined },
+        type: 'boolean',
+        pattern: undefined,
         description:
           'Asks for the persona InternalPartner too; somebody who is not eligible gets tokens without it.',
       }),

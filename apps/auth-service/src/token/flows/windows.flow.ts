@@ -15,7 +15,9 @@ const CHALLENGE_HEADER = 'www-authenticate';
 const NEGOTIATE = {
   'WWW-Authenticate': {
     description: '`Negotiate`, where it is switched on; on success with the confirmation for the client.',
-    ...{ schema: { type: 'string' }, required: false, example: 'Negotiate' },
+    schema: { type: 'string' },
+    required: false,
+    example: 'Negotiate',
   },
 } as const;
 
