@@ -47,7 +47,7 @@ describe('BusinessUnits', () => {
     expect([...instants].sort()).toEqual(instants);
   });
 
-  it('changes state with each published change and ignores one overtaken by a later', () => {
+  it('changes state with each published change and ignores one that is older than the last', () => {
     const units = new BusinessUnits();
     const activation = units.draft(unit77(units), { changeType: 'Activated' }, 'e1', NOW);
     const update = units.draft(
