@@ -3,7 +3,7 @@ import { choosePorts, DEFAULT_PORTS } from '#platform/ports.ts';
 import { describeTakenPorts, parseStartArguments, portsToOpen } from './arguments.ts';
 
 describe('parseStartArguments', () => {
-  it('takes the documented defaults when nothing is said', () => {
+  it('uses the documented defaults without flags', () => {
     expect(parseStartArguments([])).toEqual({
       ports: DEFAULT_PORTS,
       reset: false,
