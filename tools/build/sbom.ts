@@ -92,8 +92,8 @@ export function packageFolders(files: readonly string[]): string[] {
 }
 
 /**
- * Returns the licences of the packages whose files are bundled. @param files below `root`, from esbuild's
- * metafile
+ * Returns the licences of the packages whose files are bundled.
+ * @param files below `root`, from esbuild's metafile
  */
 export async function thirdPartyLicences(root: string, files: readonly string[]): Promise<string> {
   const entries = await Promise.all(packageFolders(files).map((folder) => licenceEntry(join(root, folder))));

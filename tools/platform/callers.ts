@@ -31,8 +31,8 @@ export function jsonRequest({ token, body, headers }: JsonCall): {
 }
 
 /**
- * Sends a request and returns its response's JSON. @throws {Error} with the start of the response unless its
- * status is 2xx
+ * Sends a request and returns its response's JSON.
+ * @throws {Error} with the start of the response unless its status is 2xx
  */
 export async function callJson<T>(method: string, url: string, call: JsonCall = {}): Promise<T> {
   const response = await fetch(url, { method, ...jsonRequest(call) });

@@ -1,6 +1,6 @@
 /**
- * Returns the middle value of `values`, or the mean of the two in the middle. @throws {RangeError} for no
- * values
+ * Returns the middle value of `values`, or the mean of the two in the middle.
+ * @throws {RangeError} for no values
  */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('there is no median of nothing');
@@ -10,8 +10,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Returns the percentile by nearest rank: the smallest value such that the share `quantile` (0–1) of `values`
- * is not above it.
+ * Returns the percentile by nearest rank: the smallest value that at least the share `quantile` (0–1) of
+ * `values` does not exceed.
  * @throws {RangeError} for no values
  */
 export function percentile(values: readonly number[], quantile: number): number {

@@ -43,7 +43,7 @@ describe('ports', () => {
     );
   });
 
-  it('names port, owner and flag when one is taken', () => {
+  it('names port, owner and flag if a port is in use', () => {
     expect(describeTakenPorts(['auth'], choosePorts(10, {}))).toMatch(/port 3011 for auth: .*--port auth=/);
   });
 });

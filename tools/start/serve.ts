@@ -161,7 +161,7 @@ function parseService(name: string): Service {
 
 runMain(() => {
   const description =
-    'Serves one service of the platform that runs from this checkout, built anew after each change.';
+    'Serves one service of the platform that runs from this checkout, and rebuilds it after each change.';
   const command = commandLine('nx serve', '<service> [--inspect…]', description)
     .argument('<service>', 'its name', parseService)
     .allowUnknownOption()

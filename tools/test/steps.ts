@@ -36,8 +36,8 @@ function staticCheck(name: string, ...command: [string, ...string[]]): Step {
 }
 
 /**
- * Returns a test of a whole tool, which starts its own platforms. @param file name of the test, or its
- * beginning
+ * Returns a test of a whole tool, which starts its own platforms.
+ * @param file name of the test, or its beginning
  */
 function longTest(name: string, project: string, file = ''): Step {
   const report = `${name}.long`;

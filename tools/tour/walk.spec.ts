@@ -92,7 +92,7 @@ describe('Walk', () => {
 });
 
 describe('Narrator', () => {
-  it('keeps every line within the width and colours only when told to', () => {
+  it('keeps every line within the width and colours only if the screen allows it', () => {
     const lines: string[] = [];
     const screen = { write: (text: string) => void lines.push(text), width: 60, colour: true };
     new Narrator(screen).explanation('yes');

@@ -17,8 +17,8 @@ export type Fault = readonly [
 ];
 
 /**
- * Returns a copy of the objects with the mistake in it. @throws {Error} if the object or the field's parent
- * does not exist
+ * Returns a copy of the objects with the mistake in it.
+ * @throws {Error} if the object or the field's parent does not exist
  */
 export function withFault(
   objects: readonly KubernetesObject[],

@@ -106,8 +106,8 @@ function logout({ settings }: Walk, token: string): WalkRequest {
 }
 
 /**
- * Returns a route of each service that any valid token opens. @param revocation URL of one that does not
- * exist
+ * Returns a route of each service that any valid token opens.
+ * @param revocation URL of one that does not exist
  */
 function routesThatAccept({ settings }: Walk, token: string, revocation: string): [string, WalkRequest][] {
   return [

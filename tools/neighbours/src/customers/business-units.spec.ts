@@ -38,7 +38,7 @@ describe('BusinessUnits', () => {
     ).toMatchObject({ facilityIds: [501], timeZone: 'Asia/Tokyo' });
   });
 
-  it('never gives two changes of one unit the same instant', () => {
+  it('never dates two changes of one unit at the same instant', () => {
     const units = new BusinessUnits();
     const instants = ['e1', 'e2', 'e3'].map(
       (id) => units.draft(unit77(units), { changeType: 'Updated' }, id, NOW).occurredAtUtc,
