@@ -15,7 +15,7 @@ const TESTS = [
   'libs/testing/**/*.ts',
 ];
 
-// libs/testing uses these libraries, whose own tests use libs/testing. No production code may import
+// libs/testing uses these libraries, and their own tests use libs/testing. No production code may import
 // libs/testing.
 const boundaries = (depConstraints) => [
   'error',
@@ -32,23 +32,26 @@ const boundaries = (depConstraints) => [
 const SYNTAX = [
   {
     selector: 'SpreadElement[argument.type=/^(Object|Array)Expression$/]',
-    message: 'Write the members out: a spread literal saves a line and costs a second look.',
+    message: 'Write the members out instead of spreading a literal.',
   },
-  { selector: 'ExportAllDeclaration', message: 'Export by name: a reader must see what leaves this file.' },
-  { selector: 'ExportDefaultDeclaration', message: 'Export by name, so that everybody calls it the same.' },
+  { selector: 'ExportAllDeclaration', message: 'Export by name: a reader must see what this file exports.' },
+  {
+    selector: 'ExportDefaultDeclaration',
+    message: 'Export by name, so that it has the same name everywhere.',
+  },
   {
     selector: 'CatchClause[param=null]',
     message: 'Name the error: translate a known one (keep its cause) or compensate; never swallow.',
   },
   {
     selector: 'MethodDefinition[kind="constructor"] > FunctionExpression[params.length>6]',
-    message: 'More than six dependencies: a concept is missing.',
+    message: 'More than six dependencies: split the class, or find the concept that groups them.',
   },
 ];
 
-const NO_SLEEP = 'No sleeps in tests: eventually() or a clock moved by hand.';
+const NO_SLEEP = 'No sleeps in tests: use eventually(), or a clock that the test sets.';
 const NO_SKIP =
-  'A focused, skipped or planned test hides the others or itself: testsThatNeed() fails where all must run.';
+  'A focused, skipped or planned test hides the others or itself: use testsThatNeed(), which fails where all tests must run.';
 
 const TEST_SYNTAX = [
   ...SYNTAX,
@@ -56,7 +59,7 @@ const TEST_SYNTAX = [
     selector: 'NewExpression[callee.name="Promise"] CallExpression[callee.name="setTimeout"]',
     message: NO_SLEEP,
   },
-  // The dot stands for the slash, which would end the pattern.
+  // The dot matches the slash, which would end the pattern.
   { selector: 'ImportDeclaration[source.value=/^(node:)?timers.promises$/]', message: NO_SLEEP },
   { selector: 'ImportExpression[source.value=/^(node:)?timers.promises$/]', message: NO_SLEEP },
   { selector: 'CallExpression[callee.name="promisify"] > Identifier[name="setTimeout"]', message: NO_SLEEP },
@@ -69,12 +72,13 @@ const TEST_SYNTAX = [
   {
     selector:
       'CallExpression[callee.name=/^(it|test)$/] > ArrowFunctionExpression > BlockStatement > IfStatement ReturnStatement',
-    message: 'A test that returns early has passed: testsThatNeed() skips it, or expect() says what must be.',
+    message:
+      'A test that returns early counts as passed: skip it with testsThatNeed(), or expect() something.',
   },
   {
     selector: 'Program > ExpressionStatement > CallExpression[callee.name="afterAll"]',
     message:
-      'Within describe(): here it comes after the look at what services logged, and they still log when they end.',
+      'Within describe(): at the top level it runs after the check of the services’ logs, and services still log while they stop.',
   },
 ];
 
@@ -121,8 +125,7 @@ export default tseslint.config(
         'error',
         { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
       ],
-      // Nest modules are classes without members, and pg, TypeORM and HTTP answers are typed at the edge by
-      // zod or a cast.
+      // Nest modules are classes without members.
       '@typescript-eslint/no-extraneous-class': 'off',
     },
   },
@@ -153,7 +156,7 @@ export default tseslint.config(
     files: ['libs/auth-client/src/**/*.ts', 'libs/settings-client/src/**/*.ts'],
     rules: { 'house/no-wall-clock': 'off' },
   },
-  // A migration is a list of statements, read from top to bottom.
+  // A migration is a list of statements, to be read from top to bottom.
   { files: ['**/migrations/**/*.ts'], rules: { 'max-lines-per-function': 'off' } },
   { files: ['tools/**/*.ts', 'verification/**/*.ts'], rules: { 'no-console': 'off' } },
   {

@@ -7,7 +7,7 @@ module.exports = {
   testMatch: ['**/*.integration-spec.ts', '**/*.e2e-spec.ts'],
   globalSetup: '<rootDir>/libs/testing/src/jest-global-setup.cjs',
   globalTeardown: '<rootDir>/libs/testing/src/jest-global-teardown.cjs',
-  // Everything that services answer in these tests is held to their API documents.
+  // Checks every response of the services in these tests against their API documents.
   setupFilesAfterEnv: ['<rootDir>/libs/testing/src/api-document/jest-contract.ts'],
   testTimeout: 30_000,
 };

@@ -8,10 +8,10 @@ delete swc.$schema;
 // Jest writes its JSON report here and does not create the folder itself.
 mkdirSync(join(__dirname, 'test-results'), { recursive: true });
 
-// The name of this run, which its workers inherit: see libs/testing/src/test-run.ts.
+// Id of this run, which its workers inherit: see libs/testing/src/test-run.ts.
 process.env.TEST_RUN = randomBytes(6).toString('hex');
 
-/** What every Jest run here has in common: SWC for TypeScript, the workspace's import names, no leaks between files. */
+/** Settings of every Jest run: SWC for TypeScript, the workspace's import names, no leaks between files. */
 module.exports = {
   rootDir: __dirname,
   testEnvironment: 'node',

@@ -1,5 +1,5 @@
-// oidc-provider ships no types. This declares the little that the development identity provider and the
-// benchmarks use of version 9.
+// oidc-provider ships no types. This declares the few of version 9 that the development identity provider and
+// the benchmarks use.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -29,7 +29,7 @@ declare module 'oidc-provider' {
     save(): Promise<string>;
   }
 
-  /** As much of Koa's context as changing a response takes. */
+  /** The part of Koa's context that is needed to change a response. */
   export interface DiscoveryContext {
     path: string;
     body: unknown;
@@ -39,7 +39,7 @@ declare module 'oidc-provider' {
     constructor(issuer: string, configuration: Record<string, unknown>);
     readonly Client: { find(clientId: string): Promise<object | undefined> };
     readonly RefreshToken: new (properties: Record<string, unknown>) => { save(): Promise<string> };
-    /** Whether X-Forwarded-Proto and X-Forwarded-Host are believed. */
+    /** Whether X-Forwarded-Proto and X-Forwarded-Host are trusted. */
     proxy: boolean;
     readonly Grant: new (properties: { clientId: string; accountId: string }) => Grant;
     on(event: 'server_error', listener: (context: unknown, error: Error) => void): this;

@@ -1,4 +1,6 @@
-/** Which way the code depends: docs/architecture.md holds the same table in words. */
+// Allowed dependencies between projects; docs/architecture.md has the same table in words.
+
+/** Packages that clients, contracts and domains may not import. */
 const FRAMEWORKS = ['@nestjs/*', '@golevelup/*', 'typeorm', 'amqplib', 'fastify', 'nestjs-*'];
 
 const PLATFORM = 'type:platform';

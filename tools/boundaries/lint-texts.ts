@@ -1,7 +1,7 @@
 /**
- * Lints the texts on standard input, a JSON array of {path, text}, as if each stood at its path, with the
- * workspace's real configuration. Prints, for each, a JSON array of `rule: message`. Run natively: Jest
- * cannot import the ESM configuration.
+ * Lints the texts on standard input, a JSON array of `{path, text}`, with the workspace's real configuration,
+ * each as if it were the file at its path. Prints a JSON array with one array of `rule: message` for each
+ * text. Runs under Node itself: Jest cannot import the ESM configuration.
  */
 import { join, resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -9,7 +9,7 @@ import { ESLint } from 'eslint';
 import tseslint from 'typescript-eslint';
 
 const workspace = resolve(import.meta.dirname, '../..');
-// The file does not exist, so rules that need the TypeScript program cannot run on it.
+// The files do not exist, so rules that need type information cannot run on them.
 const eslint = new ESLint({ cwd: workspace, overrideConfig: tseslint.configs.disableTypeChecked as never });
 
 const reports = [];

@@ -1,7 +1,7 @@
 /**
- * Bundles deployables: each entry point of a project with the workspace's libraries it uses becomes one
- * CommonJS file under `dist/<project root>/`. Packages from npm stay outside, or, where `project.json` says
- * `"packages": "bundled"`, become one more file beside it.
+ * Bundles deployables: each entry point of a project becomes one CommonJS file under `dist/<project root>/`,
+ * workspace libraries included. npm packages stay external; with `"packages": "bundled"` in `project.json`
+ * they become one more file beside it.
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
@@ -21,7 +21,7 @@ import {
   SBOM_FILE,
   withPackages,
 } from './sbom.ts';
-import { ownCode, PACKAGES_BUNDLE, packagesBundles, packagesTaken, starters } from './packages.ts';
+import { ownCode, PACKAGES_BUNDLE, packagesBundles, importedSpecifiers, starters } from './packages.ts';
 import { writeWhole } from './write-whole.ts';
 
 const WORKSPACE = join(import.meta.dirname, '../..');
@@ -35,13 +35,13 @@ const COMMON: BuildOptions = {
   logLevel: 'warning',
 };
 
-/** A project to bundle: its folder, and what its `project.json` says. */
+/** A project to bundle: its folder and the content of its `project.json`. */
 interface Project {
   readonly root: string;
   readonly file: ProjectFile;
 }
 
-/** The programs of projects: output name → source. */
+/** Returns the entry points of projects: output name → source. */
 function programsOf(projects: readonly Project[]): Record<string, string> {
   const programs = projects.flatMap(({ root, file }) =>
     Object.entries(bundlesOf(root, file)).map(([name, source]) => [join(root, name), source]),
@@ -49,7 +49,7 @@ function programsOf(projects: readonly Project[]): Record<string, string> {
   return Object.fromEntries(programs) as Record<string, string>;
 }
 
-/** All at once, so that libraries which several use are read once. */
+/** Bundles all programs in one build, so that shared libraries are read once. */
 function bundleOwnCode(options: BuildOptions): Promise<Metafile> {
   return buildWhole({
     ...options,
@@ -59,7 +59,7 @@ function bundleOwnCode(options: BuildOptions): Promise<Metafile> {
   });
 }
 
-/** Gives what each file in `dist` was made from. */
+/** Builds into `dist`, replacing each file in one step. Returns the inputs of each output file. */
 async function buildWhole(options: BuildOptions): Promise<Metafile> {
   const built = await build({ ...COMMON, ...options, outdir: 'dist', metafile: true, write: false });
   await Promise.all(built.outputFiles.map(({ path, contents }) => writeWhole(path, contents)));
@@ -73,26 +73,27 @@ async function bundleWithPackages(projects: readonly Project[], swc: Plugin): Pr
     bundleOwnCode({ ...own, plugins: [swc, ...own.plugins] }),
     buildWhole(starters(Object.keys(programs))),
   ]);
-  const taken = projects.map(({ root }): [string, ReadonlySet<string>] => {
+  const imports = projects.map(({ root }): [string, ReadonlySet<string>] => {
     const outputs = Object.entries(metafile.outputs).filter(([file]) => file.startsWith(`dist/${root}/`));
-    return [root, packagesTaken(outputs.flatMap(([, { inputs }]) => Object.keys(inputs)))];
+    return [root, importedSpecifiers(outputs.flatMap(([, { inputs }]) => Object.keys(inputs)))];
   });
-  await bundlePackages(new Map(taken));
+  await bundlePackages(new Map(imports));
 }
 
 /**
- * Made anew only when they would be others: that takes longer than everything else, and packages seldom
- * change.
+ * Builds the projects' bundles of packages, but only those whose inputs have changed: this is the slowest
+ * step, and packages seldom change.
+ * @param imports project root → specifiers of the packages it imports
  */
-async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
+async function bundlePackages(imports: ReadonlyMap<string, ReadonlySet<string>>): Promise<void> {
   const banners = new Map<string, string>();
   const stale = new Map<string, ReadonlySet<string>>();
-  for (const [root, packages] of taken) {
+  for (const [root, specifiers] of imports) {
     const file = join('dist', root, PACKAGES_BUNDLE);
-    const banner = await inputsBanner(packages);
+    const banner = await inputsBanner(specifiers);
     if (await startsWith(join(WORKSPACE, file), banner)) continue;
     banners.set(file, banner);
-    stale.set(join(root, basename(PACKAGES_BUNDLE, '.js')), packages);
+    stale.set(join(root, basename(PACKAGES_BUNDLE, '.js')), specifiers);
   }
   if (stale.size === 0) return;
   const lock = await readJson<Lock>('package-lock.json');
@@ -102,7 +103,7 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
     ...packagesBundles(stale, WORKSPACE),
     outdir: 'dist',
     metafile: true,
-    write: false, // each gets a first line of its own
+    write: false, // written below, each behind its banner
   });
   await Promise.all(
     outputFiles.map(async ({ path, text }) => {
@@ -113,25 +114,25 @@ async function bundlePackages(taken: ReadonlyMap<string, ReadonlySet<string>>): 
       const empty = emptySbom(basename(dirname(path)), version);
       const sbom = withPackages(empty, lock, packageFolders(inputs));
       await writeWhole(join(dirname(path), SBOM_FILE), Buffer.from(JSON.stringify(sbom, null, 2)));
-      // Last: the line says that all is there.
-      await writeWhole(path, Buffer.from(`${banners.get(file)!}\n${asciiOf(text)}`));
+      // Written last: the banner declares all three files complete.
+      await writeWhole(path, Buffer.from(`${banners.get(file)!}\n${escapeNonAscii(text)}`));
     }),
   );
 }
 
 /**
- * V8 keeps a text in half the memory when all of it is ASCII; esbuild leaves what is not in regular
- * expressions.
+ * Escapes the non-ASCII characters that esbuild leaves in regular expressions: V8 stores an all-ASCII source
+ * in half the memory.
  */
-function asciiOf(code: string): string {
+function escapeNonAscii(code: string): string {
   return code.replace(/[^\0-\x7f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**
- * A first line that tells what a bundle of packages was made from: versions, what is asked of them, and how
- * it is made.
+ * Returns the first line of a bundle of packages: a digest of its inputs, which are the imported specifiers,
+ * the lock file and these build scripts.
  */
-async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
+async function inputsBanner(specifiers: ReadonlySet<string>): Promise<string> {
   const files = [
     'package-lock.json',
     'tools/build/packages.ts',
@@ -139,7 +140,7 @@ async function inputsBanner(packages: ReadonlySet<string>): Promise<string> {
     'tools/build/sbom.ts',
   ];
   const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, file), 'utf8')));
-  const digest = createHash('sha256').update(JSON.stringify([...packages].sort().concat(texts)));
+  const digest = createHash('sha256').update(JSON.stringify([...specifiers].sort().concat(texts)));
   return `// Made from ${digest.digest('hex')}; delete dist/ after changing a package in place.`;
 }
 
@@ -163,7 +164,10 @@ async function main(projectRoots: readonly string[]): Promise<void> {
   ]);
 }
 
-/** Node reads from it that the bundles are CommonJS, and a program its version. */
+/**
+ * Writes each project's package.json, which tells Node that the bundles are CommonJS, and a program its
+ * version.
+ */
 async function writeManifests(projects: readonly Project[]): Promise<void> {
   const { version } = await readJson<{ version: string }>('package.json');
   for (const { root } of projects) {
@@ -181,7 +185,7 @@ async function readProject(folder: string): Promise<Project> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  // esbuild has printed its own findings.
+  // esbuild has already printed its own errors.
   if (!(error instanceof Error && 'errors' in error)) console.error(error);
   process.exitCode = 1;
 });

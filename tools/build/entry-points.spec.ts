@@ -9,11 +9,11 @@ describe('bundlesOf', () => {
     });
   });
 
-  it('takes src/main.ts where nothing is said', () => {
+  it('defaults to src/main.ts', () => {
     expect(bundlesOf('apps/x', { name: 'x' })).toEqual({ main: './apps/x/src/main.ts' });
   });
 
-  it('refuses two entry points of one name', () => {
+  it('refuses two entry points with one name', () => {
     const project = { name: 'x', metadata: { entryPoints: ['src/main.ts', 'src/other/main.ts'] } };
     expect(() => bundlesOf('apps/x', project)).toThrow('two entry points are called main');
   });

@@ -1,9 +1,9 @@
 /**
- * Builds a library for publication into `dist/<project root>/`, or a folder that is named: each entry as ES
- * module and CommonJS, types, package.json, and what else its `files` name that lies in the project (README,
- * data). The workspace's own libraries become part of it; packages from npm stay outside, and package.json
- * has to name them. The entries are the `metadata.entryPoints` of project.json, `src/index.ts` unless given;
- * the first one is the package's main one.
+ * Builds a library for publication into `dist/<project root>/` or the given folder: each entry as an ES
+ * module and as CommonJS, type declarations, package.json, and those of its `files` that lie in the project
+ * (README, data). Workspace libraries are bundled in. npm packages stay external, so package.json must list
+ * them. The entries are the `metadata.entryPoints` of project.json, by default `src/index.ts`; the first is
+ * the package's main entry.
  *
  * Usage: node tools/build/library-package.ts <project root> [<folder>]
  */
@@ -20,8 +20,8 @@ const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
 const TARGET = { platform: 'node', target: 'node20' } as const;
 
 /**
- * ES modules that share their common part; CommonJS is made of them file by file, so that there too a class
- * is the same in each entry.
+ * Bundles the entries as ES modules with shared chunks, then converts each file to CommonJS, so that there
+ * too a class is the same object in every entry.
  */
 async function bundle(entries: Record<string, string>, outdir: string): Promise<void> {
   const { outputFiles } = await build({
@@ -48,13 +48,13 @@ async function bundle(entries: Record<string, string>, outdir: string): Promise<
   }
 }
 
-/** Declarations of everything that the entries reach, each library in a folder of its own. */
+/** Emits the declarations of all files that the entries reach, one folder for each library. */
 async function declareTypes(entries: readonly string[], outDir: string): Promise<void> {
   const options = ['--declaration', '--emitDeclarationOnly', '--strict', '--skipLibCheck'];
   const resolution = ['--module', 'esnext', '--moduleResolution', 'bundler', '--types', 'node'];
   const project = join(outDir, 'tsconfig.json');
   await mkdir(outDir, { recursive: true });
-  // Types for packages without any lie beside the entries.
+  // Declarations for untyped packages lie beside the entries.
   const ambient = (await readdir(join(WORKSPACE, dirname(entries[0]!))))
     .filter((file) => file.endsWith('.d.ts'))
     .map((file) => join(dirname(entries[0]!), file));
@@ -67,7 +67,7 @@ async function declareTypes(entries: readonly string[], outDir: string): Promise
   await resolveLibraries(outDir);
 }
 
-/** Names of the workspace's libraries mean nothing outside: their declarations are named by path. */
+/** Replaces imports of workspace libraries by relative paths, because their names do not resolve outside. */
 async function resolveLibraries(folder: string): Promise<void> {
   const libraries = await workspaceLibraries();
   for (const file of await readdir(folder, { recursive: true })) {
@@ -88,7 +88,7 @@ async function main([projectRoot, folder]: readonly string[]): Promise<void> {
   const target = folder ?? join(WORKSPACE, 'dist', projectRoot);
   const project = await readJson<ProjectFile>(join(projectRoot, 'project.json'));
   const sources = Object.values(bundlesOf(projectRoot, project, 'src/index.ts'));
-  // The package's main entry is called index, whatever its source is called.
+  // The first entry is called index in the package, whatever its source is called.
   const entries = Object.fromEntries(
     sources.map((source, index) => [index === 0 ? 'index' : basename(source, '.ts'), source]),
   );

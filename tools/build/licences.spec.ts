@@ -4,7 +4,7 @@ import { packageFolders, thirdPartyLicences } from './sbom.ts';
 const WORKSPACE = join(__dirname, '../..');
 
 describe('packageFolders', () => {
-  it('names each package once, packages inside packages too', () => {
+  it('names each package once, nested packages too', () => {
     const files = [
       'packages.js',
       'node_modules/pg/lib/index.js',

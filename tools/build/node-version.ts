@@ -1,2 +1,2 @@
-/** The Node that programs are built for, and need: the images have it, and the workspace brings it. */
+/** Major version of Node that programs are built for and require; the images and the workspace provide it. */
 export const NODE_MAJOR = 24;

@@ -3,7 +3,14 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
-import { PACKAGES_BUNDLE, ownCode, packageOf, packagesBundles, packagesTaken, starters } from './packages.ts';
+import {
+  PACKAGES_BUNDLE,
+  ownCode,
+  packageOf,
+  packagesBundles,
+  importedSpecifiers,
+  starters,
+} from './packages.ts';
 
 describe('packageOf', () => {
   it.each([
@@ -54,7 +61,7 @@ describe('a project with bundled packages', () => {
       sourcemap: 'linked',
     });
     await build({ ...common, ...starters(names), outdir: 'out' });
-    const packages = packagesTaken(Object.keys(metafile.inputs));
+    const packages = importedSpecifiers(Object.keys(metafile.inputs));
     const bundles = new Map([[basename(PACKAGES_BUNDLE, '.js'), packages]]);
     await build({ ...common, ...packagesBundles(bundles, folder), outdir: 'out' });
     rmSync(join(folder, 'node_modules'), { recursive: true });
@@ -73,26 +80,26 @@ describe('a project with bundled packages', () => {
     expect(await run({ one: program, two: program })).toEqual(['Kind', 'Kind']);
   });
 
-  it('has one copy of a package that is both ES module and CommonJS, whoever asks', async () => {
+  it('has one copy of a package that is both ES module and CommonJS, however it is imported', async () => {
     const program = `import { Kind } from 'both'; import { make } from 'user';
       void import('both').then((module) => console.log(String(make() instanceof Kind) + " " + String(module.Kind === Kind)));`;
     expect(await run({ main: program })).toEqual(['true true']);
   });
 
-  it('loads what is imported later only then', async () => {
+  it('loads a dynamically imported package only when its import runs', async () => {
     expect(await run({ main: "console.log('started'); if (process.argv[5]) import('loud');" })).toEqual([
       'started',
     ]);
   });
 
-  it('leaves a package that is not installed to fail where it is asked for', async () => {
+  it('lets a package that is not installed fail where it is required', async () => {
     const program = "try { require('not-installed'); } catch (error) { console.log(error.code); }";
     expect(await run({ main: program })).toEqual(['MODULE_NOT_FOUND']);
   });
 
-  it('says in one line which Node it needs, where it meets an older one', async () => {
+  it('says in one line which Node it needs when an older one runs it', async () => {
     await bundle({ admin: "import 'user'; console.log('runs');" });
-    // What an older Node lacks; a real one fails at its first use.
+    // Simulates an older Node, which lacks this function and fails at its first use.
     const old = join(folder, 'old-node.cjs');
     writeFileSync(
       old,
@@ -122,7 +129,7 @@ describe('a project with bundled packages', () => {
   describe('with a folder for compiled code', () => {
     const OWN = 'code/main.js';
     const startWithCache = (): string => start('main', { NODE_COMPILE_CACHE: join(folder, 'cache') });
-    /** Identities of what is saved: of own code and of packages. */
+    /** File names and inodes of the saved code: own code, and packages. */
     const saved = (): string[] => {
       const files = readdirSync(join(folder, 'cache'), { recursive: true, encoding: 'utf8' });
       const ours = files.filter((file) => basename(file).startsWith('main.js-')).sort();
@@ -149,14 +156,14 @@ describe('a project with bundled packages', () => {
 
     it.each([
       ['own code of the same length', OWN, ' 1', ' 2', 'Kind 2'],
-      ['packages made from others', PACKAGES_BUNDLE, 'from abc;\n', 'from abd;\n', 'Kind 1'],
-      ['packages that V8 refuses', PACKAGES_BUNDLE, 'class Kind', 'class Kinds', 'Kinds 1'],
-    ])('saves it anew for %s', (_, file, from, to, output) => {
+      ['packages with other inputs', PACKAGES_BUNDLE, 'from abc;\n', 'from abd;\n', 'Kind 1'],
+      ['packages whose saved code V8 rejects', PACKAGES_BUNDLE, 'class Kind', 'class Kinds', 'Kinds 1'],
+    ])('saves the code again for %s', (_, file, from, to, output) => {
       const first = saved();
       edit(file, from, to);
       expect(startWithCache()).toBe(output);
-      const kept = saved().filter((each) => first.includes(each));
-      expect([saved().length, kept.length]).toEqual([2, 1]);
+      const unchanged = saved().filter((each) => first.includes(each));
+      expect([saved().length, unchanged.length]).toEqual([2, 1]);
       expect(startWithCache()).toBe(output);
     });
   });

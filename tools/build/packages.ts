@@ -1,12 +1,12 @@
 import { basename, dirname, join } from 'node:path';
 import type { BuildOptions, OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
 
-/** The bundle beside a project's own ones that holds its packages from npm; all its entry points share it. */
+/** File with a project's npm packages, beside the project's own bundles; all its entry points share it. */
 export const PACKAGES_BUNDLE = 'packages.js';
 
 /**
- * Packages that stay in `node_modules`: native code, which cannot be bundled, and files that are served as
- * they are. An image keeps these, with what they depend on, and nothing else.
+ * Packages that stay in `node_modules`: native code, which cannot be bundled, and static files that are
+ * served unchanged. An image keeps these and their binaries for its platform, and no other package.
  */
 export const OUTSIDE: readonly string[] = [
   '@node-rs/argon2',
@@ -16,24 +16,24 @@ export const OUTSIDE: readonly string[] = [
 ];
 
 /**
- * What Nest would load for an application that names no HTTP server: with Express and its tables a fifth of
- * all packages.
+ * Nest's default HTTP server, which it loads only for an application that names no other. With Express and
+ * its data tables it is a fifth of all packages.
  */
 const NEVER_LOADED = '@nestjs/platform-express';
 
-/** True for what is neither a path nor a part of Node. */
+/** True for a package's specifier: no path, no `node:` module, no `#` import. */
 function isPackage(specifier: string): boolean {
   return !/^(?:\.|\/|node:|#)/.test(specifier);
 }
 
-/** `@scope/name` or `name` of `@scope/name/file`. */
+/** Returns the package's name: `@scope/name` for `@scope/name/file`. */
 export function packageOf(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
 /**
- * The source of the packages' bundle: each specifier's module, loaded when it is first asked for as `require`
- * would.
+ * Returns the source of a bundle of packages: one function for each specifier, which requires its module when
+ * it is first called.
  */
 function packagesSource(specifiers: Iterable<string>): string {
   const members = [...specifiers]
@@ -42,11 +42,12 @@ function packagesSource(specifiers: Iterable<string>): string {
   return `module.exports = {\n${members.join('\n')}\n};\n`;
 }
 
-const TAKEN = 'package';
-/** What programs are started by; it loads their own code from the folder `code`. */
+/** esbuild namespace of the package imports that are redirected to the bundle of packages. */
+const REDIRECTED = 'package';
+/** Start script of every program; it loads the program's own code from the folder `code`. */
 const STARTER = join(import.meta.dirname, 'start-program.ts');
 
-/** A file that consists of one function: what Node makes of a CommonJS file when it loads it. */
+/** Wraps an output in one function with Node's five CommonJS parameters, followed by `more`. */
 const asFunction = (...more: string[]) => ({
   banner: {
     js: `(function (${['exports', 'require', 'module', '__filename', '__dirname', ...more].join()}) {`,
@@ -55,8 +56,8 @@ const asFunction = (...more: string[]) => ({
 });
 
 /**
- * How the own code of programs is made: every package is taken from the bundle of packages beside the
- * program.
+ * Returns build options for the programs' own code, which loads every package from the bundle of packages
+ * beside it.
  * @param entryPoints output name → source
  */
 export function ownCode(entryPoints: Readonly<Record<string, string>>): BuildOptions & { plugins: Plugin[] } {
@@ -67,21 +68,21 @@ export function ownCode(entryPoints: Readonly<Record<string, string>>): BuildOpt
   return { ...asFunction('packages'), entryPoints: named, plugins: [fromPackagesBundle()] };
 }
 
-/** How programs with own code and a bundle of packages are made. @param names of the outputs */
+/** Returns build options for the programs' start scripts. @param names of the outputs */
 export function starters(names: readonly string[]): BuildOptions {
   return { entryPoints: names.map((out) => ({ in: STARTER, out })) };
 }
 
 function fromPackagesBundle(): Plugin {
-  const namespace = TAKEN;
+  const namespace = REDIRECTED;
   return {
     name: 'from packages bundle',
     setup(bundler) {
       const resolveAsRequired = resolver(bundler);
-      bundler.onResolve({ filter: /^[^./]/ }, async (asked) => {
-        if (asked.kind === 'entry-point') return undefined;
-        const found = await resolveAsRequired(asked);
-        return found === undefined || found.external === true ? found : { path: asked.path, namespace };
+      bundler.onResolve({ filter: /^[^./]/ }, async (args) => {
+        if (args.kind === 'entry-point') return undefined;
+        const found = await resolveAsRequired(args);
+        return found === undefined || found.external === true ? found : { path: args.path, namespace };
       });
       bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
         contents: `module.exports = packages[${JSON.stringify(path)}]();`,
@@ -90,14 +91,17 @@ function fromPackagesBundle(): Plugin {
   };
 }
 
-/** What programs take from their bundle of packages. @param inputs of the programs, as esbuild lists them */
-export function packagesTaken(inputs: readonly string[]): Set<string> {
-  const prefix = `${TAKEN}:`;
+/**
+ * Returns the specifiers of the packages that programs import.
+ * @param inputs of the programs, from esbuild's metafile
+ */
+export function importedSpecifiers(inputs: readonly string[]): Set<string> {
+  const prefix = `${REDIRECTED}:`;
   return new Set(inputs.flatMap((input) => (input.startsWith(prefix) ? [input.slice(prefix.length)] : [])));
 }
 
 /**
- * How bundles of packages are made, several at once, so that what they share is read once.
+ * Returns build options for several bundles of packages at once, so that a shared package is read once.
  * @param bundles output name → specifiers
  */
 export function packagesBundles(
@@ -107,12 +111,12 @@ export function packagesBundles(
   const namespace = 'packages';
   return {
     entryPoints: [...bundles.keys()].map((out) => ({ in: `${namespace}:${out}`, out })),
-    // Functions keep their lines and names, so that stack traces can be read without a source map, which
-    // would take time and memory.
+    // Stack traces stay readable without a source map, which would cost time and memory: functions keep their
+    // names, and lines are short.
     sourcemap: false,
-    keepNames: false, // each CommonJS module has a scope of its own: nothing is renamed
-    legalComments: 'none', // whole licences are written beside the bundle
-    minifyWhitespace: true, // comments are a third of it
+    keepNames: false, // not needed: each CommonJS module has its own scope, so no name changes
+    legalComments: 'none', // full licences are written beside the bundle
+    minifyWhitespace: true, // comments are a third of the size
     lineLimit: 120,
     ...asFunction(),
     plugins: [
@@ -135,14 +139,16 @@ export function packagesBundles(
   };
 }
 
-const RESOLVING = Symbol('asked by this plugin');
+/** Marks this plugin's own calls of `bundler.resolve`, so that it does not handle them again. */
+const RESOLVING = Symbol('resolved by this plugin');
 
 /**
- * Resolves a package as Node's `require` does, whatever syntax asks for it: one that offers an ES module as
- * well is there once only, so that its classes and registries are. What is not installed (optional parts of
- * Nest, drivers of other databases) stays outside and fails where it is used, as without a bundle.
+ * Returns an `onResolve` callback that resolves packages as Node's `require` does, for `import` too: a
+ * package that also has an ES module is bundled once, so its classes and registries exist once. A package
+ * that is not installed (optional parts of Nest, drivers of other databases) stays external and fails where
+ * it is used, as without a bundle.
  */
-function resolver(bundler: PluginBuild): (asked: OnResolveArgs) => Promise<OnResolveResult | undefined> {
+function resolver(bundler: PluginBuild): (args: OnResolveArgs) => Promise<OnResolveResult | undefined> {
   const resolve = async ({ path, resolveDir, importer }: OnResolveArgs): Promise<OnResolveResult> => {
     const external = { path, external: true };
     if ([...OUTSIDE, NEVER_LOADED].includes(packageOf(path))) return external;
@@ -154,12 +160,12 @@ function resolver(bundler: PluginBuild): (asked: OnResolveArgs) => Promise<OnRes
     });
     return found.errors.length > 0 ? external : found;
   };
-  // The result is the same for all files of a folder, and resolving takes long.
+  // Memoised: resolving is slow, and all files of a folder get the same result.
   const known = new Map<string, Promise<OnResolveResult>>();
-  return async (asked) => {
-    if (asked.pluginData === RESOLVING || !isPackage(asked.path)) return undefined;
-    const key = JSON.stringify([asked.resolveDir, asked.path]);
-    const result = known.get(key) ?? resolve(asked);
+  return async (args) => {
+    if (args.pluginData === RESOLVING || !isPackage(args.path)) return undefined;
+    const key = JSON.stringify([args.resolveDir, args.path]);
+    const result = known.get(key) ?? resolve(args);
     known.set(key, result);
     return result;
   };

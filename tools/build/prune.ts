@@ -1,29 +1,29 @@
 /**
- * Takes out of a program's folder what of its `node_modules` a running service never reads; licences stay.
- * Where the program's packages are bundled, only those stay that cannot be, and the bill of materials names
- * them too.
+ * Deletes the files in a program's `node_modules` that a running service never reads; keeps licences. If the
+ * program's packages are bundled, keeps only the packages that cannot be, and adds these to its bill of
+ * materials.
  *
  * Usage: node tools/build/prune.ts <folder>
  */
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OUTSIDE, PACKAGES_BUNDLE } from './packages.ts';
-import { isNeedless, neededBeside, type PackageManifest } from './pruning.ts';
+import { isNeedless, packagesToKeep, type PackageManifest } from './pruning.ts';
 import { type Lock, type Sbom, SBOM_FILE, withPackages } from './sbom.ts';
 
 function pruneFiles(root: string, below: string): void {
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
-    // Packages inside packages are pruned like the others.
+    // Strips outer packages from the path: nested packages are pruned like top-level ones.
     const name = path.slice(path.lastIndexOf('/node_modules/') + 1).replace(/^node_modules\//, '');
     if (isNeedless(name)) rmSync(join(root, path), { recursive: true });
     else if (entry.isDirectory()) pruneFiles(root, path);
   }
 }
 
-/** Gives the names of the packages that stay. */
+/** Deletes the packages that the bundle replaces. Returns the names of the others. */
 function prunePackages(root: string): ReadonlySet<string> {
-  const needed = neededBeside(OUTSIDE, (name) => {
+  const needed = packagesToKeep(OUTSIDE, (name) => {
     const file = join(root, name, 'package.json');
     return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as PackageManifest) : undefined;
   });
@@ -38,7 +38,10 @@ function prunePackages(root: string): ReadonlySet<string> {
   return needed;
 }
 
-/** The lock file that npm keeps of what is installed knows also what package-lock.json does not. */
+/**
+ * Adds the kept packages to the bill. `lock` is npm's record of the installed packages, which has some that
+ * package-lock.json lacks.
+ */
 function completeSbom(file: string, lock: Lock, needed: ReadonlySet<string>): void {
   const bundled = JSON.parse(readFileSync(file, 'utf8')) as Sbom;
   const folders = [...needed].map((name) => `node_modules/${name}`);

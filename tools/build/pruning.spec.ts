@@ -1,4 +1,4 @@
-import { isNeedless, neededBeside } from './pruning.ts';
+import { isNeedless, packagesToKeep } from './pruning.ts';
 
 describe('isNeedless', () => {
   it.each([
@@ -7,7 +7,7 @@ describe('isNeedless', () => {
     'pg/lib/client.js.map',
     'typeorm/browser',
     'rxjs/dist/esm5',
-  ])('lets %s go', (path) => expect(isNeedless(path)).toBe(true));
+  ])('drops %s', (path) => expect(isNeedless(path)).toBe(true));
 
   it.each([
     'zod/index.cjs',
@@ -20,7 +20,7 @@ describe('isNeedless', () => {
   ])('keeps %s', (path) => expect(isNeedless(path)).toBe(false));
 });
 
-describe('neededBeside', () => {
+describe('packagesToKeep', () => {
   const installed: Record<string, object> = {
     native: {
       dependencies: { 'node-gyp': '1' },
@@ -31,8 +31,8 @@ describe('neededBeside', () => {
     express: {},
   };
 
-  it('keeps what stays outside with the binaries of this platform, and nothing else', () => {
-    const needed = neededBeside(['native', 'not-installed'], (name) => installed[name]);
+  it('keeps external packages and their binaries for this platform, and nothing else', () => {
+    const needed = packagesToKeep(['native', 'not-installed'], (name) => installed[name]);
     expect([...needed]).toEqual(['native', 'native-linux']);
   });
 });

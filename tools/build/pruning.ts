@@ -1,6 +1,6 @@
 /**
- * What packages from npm bring for people and compilers: declarations, sources, documentation, builds for
- * browsers.
+ * Files of npm packages that only people, compilers and browsers read: declarations, sources, documentation,
+ * other builds.
  */
 const NEEDLESS_FILE = /\.(?:d\.[cm]?ts|map|md|markdown|flow|tsbuildinfo)$/i;
 const NEEDLESS_FOLDERS: ReadonlySet<string> = new Set([
@@ -19,7 +19,7 @@ const NEEDLESS_FOLDERS: ReadonlySet<string> = new Set([
 
 /**
  * True for a file or folder in `node_modules` that a running service never reads.
- * @param path below `node_modules`, with slashes
+ * @param path below `node_modules`, with forward slashes
  */
 export function isNeedless(path: string): boolean {
   return NEEDLESS_FOLDERS.has(path) || (NEEDLESS_FILE.test(path) && !/(?:^|\/)licen[cs]e/i.test(path));
@@ -27,16 +27,16 @@ export function isNeedless(path: string): boolean {
 
 /** The part of a package's `package.json` that pruning reads. */
 export interface PackageManifest {
-  /** For native packages: the binaries, one package for each platform. */
+  /** Of a native package: its binaries, one package for each platform. */
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 /**
- * The installed packages that a service with bundled packages still reads: those that stay outside, and the
- * binaries of this platform. Their other dependencies are for installing them.
- * @param manifestOf of an installed package; undefined for one that is not
+ * Returns the installed packages that a service with bundled packages still loads: the external ones and
+ * their binaries for this platform. Their other dependencies serve only their installation.
+ * @param manifestOf returns the manifest of an installed package, undefined for one that is not installed
  */
-export function neededBeside(
+export function packagesToKeep(
   outside: readonly string[],
   manifestOf: (name: string) => PackageManifest | undefined,
 ): ReadonlySet<string> {

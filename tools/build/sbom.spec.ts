@@ -35,12 +35,12 @@ describe('withPackages', () => {
     ]);
   });
 
-  it('finds a package whose node_modules is a link', () => {
+  it('finds a package behind a symbolic link to node_modules', () => {
     const { components } = withPackages(empty, lock, ['../elsewhere/node_modules/pg']);
     expect(components.map(({ purl }) => purl)).toEqual(['pkg:npm/pg@8.0.0']);
   });
 
-  it('adds to what is there, and refuses what nobody has locked', () => {
+  it('adds to the components of the bill, and refuses a package that is not in the lock file', () => {
     const first = withPackages(empty, lock, ['node_modules/pg']);
     expect(withPackages(first, lock, ['node_modules/@nestjs/core']).components).toHaveLength(2);
     expect(() => withPackages(empty, lock, ['node_modules/unknown'])).toThrow('node_modules/unknown');

@@ -3,7 +3,8 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Beside a bundle of packages: what is in it, for scanners. In an image also what stays in `node_modules`.
+ * Bill of materials of a bundle of packages, written beside it for scanners. In an image it also lists the
+ * packages in `node_modules`.
  */
 export const SBOM_FILE = 'sbom.cdx.json';
 
@@ -35,17 +36,17 @@ export interface Sbom {
   readonly components: readonly Component[];
 }
 
-/** The bill of a program that holds no package yet. */
+/** Returns a bill of materials without components. */
 export function emptySbom(name: string, version: string): Sbom {
   const component = { type: 'application', name, version } as const;
   return { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, metadata: { component }, components: [] };
 }
 
 /**
- * The same with more packages. One that lies in several folders in one version is one component.
- * @param folders as the lock file names them: `node_modules/pg`; or behind a linked `node_modules`, wherever
- * that is
- * @throws {Error} for a folder that it does not name
+ * Returns the bill with more packages. A version of a package is one component, however many folders hold it.
+ * @param folders as the lock file names them, `node_modules/pg`; a path before `node_modules` is ignored,
+ * because `node_modules` may be a symbolic link
+ * @throws {Error} for a folder that the lock file does not name
  */
 export function withPackages(sbom: Sbom, lock: Lock, folders: Iterable<string>): Sbom {
   const components = new Map(sbom.components.map((component) => [component.purl, component]));
@@ -77,18 +78,23 @@ function componentOf(folder: string, { packages }: Lock): Component {
   };
 }
 
-/** Beside a bundle of packages: what is in it, in which version, and under which licence. */
+/** Names, versions and licences of the packages in a bundle, written beside it. */
 export const LICENCES_FILE = 'THIRD-PARTY.txt';
 
 const LICENCE_FILE = /^(?:licen[cs]e|notice|copying)/i;
 const PACKAGE_FOLDER = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
 
-/** Folders of the packages that files belong to, each once, in order; files of no package are passed over. */
+/**
+ * Returns the folders of the packages that `files` belong to, sorted, each once. Skips files of no package.
+ */
 export function packageFolders(files: readonly string[]): string[] {
   return [...new Set(files.flatMap((file) => PACKAGE_FOLDER.exec(file) ?? []))].sort();
 }
 
-/** The licences of the packages whose files are bundled. @param files below `root`, as esbuild lists them */
+/**
+ * Returns the licences of the packages whose files are bundled.
+ * @param files below `root`, from esbuild's metafile
+ */
 export async function thirdPartyLicences(root: string, files: readonly string[]): Promise<string> {
   const entries = await Promise.all(packageFolders(files).map((folder) => licenceEntry(join(root, folder))));
   return entries.join(`\n${'-'.repeat(80)}\n\n`);

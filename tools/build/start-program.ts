@@ -1,7 +1,7 @@
 /**
- * What runs first in every program that has its packages in a bundle: loads these, then the program's own
- * code. Both come with the compiled code that an earlier run saved, and stack traces show lines of
- * TypeScript. Node can do all of it, but takes longer.
+ * Start script of every program with bundled packages: loads the packages, then the program's own code. Both
+ * use the compiled code that an earlier run saved, and stack traces show lines of TypeScript. Node has
+ * options for both, but starts more slowly with them.
  */
 import { hash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { constants, Script } from 'node:vm';
 import { NODE_MAJOR } from './node-version.ts';
 
-/** What Node makes of a CommonJS file, and the packages for the program's own code. */
+/** The function that Node makes of a CommonJS file; the program's own code takes `packages` in addition. */
 type Loaded = (
   ...scope: [
     exports: unknown,
@@ -22,15 +22,18 @@ type Loaded = (
   ]
 ) => void;
 
-/** Long enough for a start, and short enough that V8 still has the code of what only a start runs. */
+/**
+ * Delay of the save after loading: a start has ended by then, and V8 has not yet discarded code that only a
+ * start runs.
+ */
 const SAVE_AFTER_MS = 10_000;
 const PACKAGES = join(__dirname, 'packages.js');
 const OWN_CODE = join(__dirname, 'code', basename(__filename));
 
 /**
- * The function that a file consists of, with the compiled code that an earlier run left where Node keeps its
- * own (`NODE_COMPILE_CACHE`). Node saves code before it runs, and so without most functions; this saves it
- * after the start, with all functions that ran.
+ * Compiles a file that consists of one function, from the code that an earlier run saved, if there is any.
+ * The saved code lies in Node's own cache folder (`NODE_COMPILE_CACHE`). Node saves code before it runs, and
+ * so without most functions; this saves it after the start, with all functions that ran.
  */
 function load(filename: string): Loaded {
   const source = readFileSync(filename, 'utf8');
@@ -44,17 +47,17 @@ function load(filename: string): Loaded {
   return script.runInThisContext() as Loaded;
 }
 
-/** The compiled code of a file in this program: each program runs other functions. */
+/** Saved compiled code of one file, separate for each program, because each runs other functions. */
 class CompiledCode {
   readonly #file: string | null;
-  /** Of the source: V8 compares nothing but its length. */
+  /** Digest of the source: V8 compares only its length. */
   readonly #digest: Buffer;
 
   constructor(filename: string, source: string) {
     const folder = getCompileCacheDir();
     const name = `${basename(__filename)}-${hash('sha256', `${__filename}\n${filename}`)}`;
     this.#file = folder === undefined ? null : join(folder, name);
-    // A bundle of packages is large, and says in its first line what it was made from.
+    // A bundle of packages is large; its first line already is a digest of its inputs.
     this.#digest = hash('sha256', /^\/\/ Made from .*/.exec(source)?.[0] ?? source, 'buffer');
   }
 
@@ -84,7 +87,10 @@ class CompiledCode {
   }
 }
 
-/** Node's `--enable-source-maps` reads the map at every start. Here the first stack trace does. */
+/**
+ * Makes stack traces show TypeScript. Reads the source map at the first stack trace, where Node's
+ * `--enable-source-maps` would read it at every start.
+ */
 function mapStackTraces(): void {
   let map: SourceMap | undefined;
   const mapFile = `${OWN_CODE}.map`;
@@ -102,8 +108,7 @@ function mapStackTraces(): void {
     [String(error), ...sites.map((site) => `    at ${lineOf(site)}`)].join('\n');
 }
 
-/** Ends the program under a Node that is too old for it, before it fails at something that this Node does
- *  not have. */
+/** Exits with 1 under a Node that is too old, before the program fails at a feature that this Node lacks. */
 function assertNodeVersion(): void {
   const major = Number.parseInt(process.versions.node, 10);
   if (major >= NODE_MAJOR) return;

@@ -9,7 +9,7 @@ export interface ProjectFile {
   readonly metadata?: {
     readonly entryPoints?: readonly string[];
     /**
-     * Whether packages from npm are bundled as well, for a quick start; otherwise they are read from
+     * `bundled` bundles npm packages as well, for a faster start. Without it they are loaded from
      * `node_modules`.
      */
     readonly packages?: 'bundled';
@@ -17,9 +17,9 @@ export interface ProjectFile {
 }
 
 /**
- * The bundles of a project: output name (without extension) → source file. Without `metadata.entryPoints` it
- * has one.
- * @throws {Error} when two entry points would write the same bundle.
+ * Returns the bundles of a project: output name (without extension) → source file. Without
+ * `metadata.entryPoints` the only source is `onlyEntry`.
+ * @throws {Error} if two entry points would write the same bundle.
  */
 export function bundlesOf(
   projectRoot: string,
@@ -30,7 +30,7 @@ export function bundlesOf(
   for (const entry of project.metadata?.entryPoints ?? [onlyEntry]) {
     const name = basename(entry).replace(/\.ts$/, '');
     if (bundles[name] !== undefined) throw new Error(`${project.name}: two entry points are called ${name}`);
-    bundles[name] = `./${join(projectRoot, entry)}`; // without the dot esbuild would take it for a package
+    bundles[name] = `./${join(projectRoot, entry)}`; // without the dot, esbuild would look for a package
   }
   return bundles;
 }
@@ -46,12 +46,12 @@ export function libraryPaths(
 
 const WORKSPACE = join(import.meta.dirname, '../..');
 
-/** A file of the workspace. @param path from its root */
+/** Reads a JSON file. @param path from the workspace root */
 export async function readJson<T>(path: string): Promise<T> {
   return JSON.parse(await readFile(join(WORKSPACE, path), 'utf8')) as T;
 }
 
-/** `@platform/x` → source file, as the workspace's TypeScript configuration has it. */
+/** Returns `@platform/x` → source file, from the workspace's TypeScript configuration. */
 export async function workspaceLibraries(): Promise<ReadonlyMap<string, string>> {
   const { compilerOptions } = await readJson<{ compilerOptions: { paths: Record<string, string[]> } }>(
     'tsconfig.base.json',
@@ -60,8 +60,8 @@ export async function workspaceLibraries(): Promise<ReadonlyMap<string, string>>
 }
 
 /**
- * Finds the workspace's libraries, and has SWC turn TypeScript into JavaScript: esbuild leaves out the types
- * that decorators need at run time (`emitDecoratorMetadata`).
+ * Returns an esbuild plugin that resolves workspace libraries and compiles TypeScript with SWC, because
+ * esbuild does not emit the types that decorators need at run time (`emitDecoratorMetadata`).
  */
 export async function swcPlugin(): Promise<Plugin> {
   const swc = await readJson<Options & { $schema?: string }>('.swcrc');

@@ -13,7 +13,7 @@ describe('writeWhole', () => {
 
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('leaves a file that has this content, and replaces one that has another, without a moment between', async () => {
+  it('keeps a file that has this content, and replaces any other atomically', async () => {
     const first = await write('one');
     expect(await write('one')).toBe(first);
     expect(await write('two')).not.toBe(first);

@@ -10,7 +10,7 @@ import {
   loadSchema,
   readCompose,
 } from './environment.ts';
-// Loading the services’ configuration compiles it first.
+// Loading the services’ configuration compiles it first, which is slow.
 jest.setTimeout(60_000);
 
 const WORKSPACE = join(__dirname, '../..');
@@ -37,10 +37,10 @@ describe('docker/compose.yaml', () => {
   };
   const { services } = compose;
 
-  it('is what the Compose Specification says', () => {
+  it('conforms to the Compose Specification', () => {
     const ajv = new Ajv({ strict: false, allErrors: true });
     addFormats.default(ajv);
-    // Its dialect is draft 7 under an address that ajv does not know.
+    // The schema's dialect is draft 7, under a URL that ajv does not know.
     const { $schema: _dialect, ...schema } = JSON.parse(
       read('tools/manifests/compose-spec/compose-spec.json'),
     ) as Record<string, unknown>;
@@ -49,20 +49,20 @@ describe('docker/compose.yaml', () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  it('asks for every variable of the environment file, and finds what it asks for', () => {
-    const given = new Set(read('docker/development.env').match(/^\w+(?==)/gm));
-    const asked = new Set([...read('docker/compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
-    expect([...asked].sort()).toEqual([...given].sort());
+  it('uses every variable of the environment file, and no other', () => {
+    const defined = new Set(read('docker/development.env').match(/^\w+(?==)/gm));
+    const used = new Set([...read('docker/compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
+    expect([...used].sort()).toEqual([...defined].sort());
   });
 
-  it('waits only for services that there are', () => {
+  it('waits only for services that exist', () => {
     const awaited = Object.values(services).flatMap(({ depends_on = [] }) =>
       Array.isArray(depends_on) ? depends_on : Object.keys(depends_on),
     );
     expect(awaited.filter((name) => !Object.hasOwn(services, name))).toEqual([]);
   });
 
-  it('mounts only files that there are', () => {
+  it('mounts only files that exist', () => {
     const mounted = Object.values(services)
       .flatMap(({ volumes = [] }) => volumes)
       .filter((volume) => volume.startsWith('.'))
@@ -71,26 +71,26 @@ describe('docker/compose.yaml', () => {
     expect(mounted.filter((path) => !existsSync(join(WORKSPACE, path)))).toEqual([]);
   });
 
-  it('checks the health of everything of ours that stays: OCI images carry no check', () => {
+  it('has a health check for each of our long-running containers: OCI images carry none', () => {
     const own = Object.entries(services).filter(([, { build, restart }]) => build && restart);
     expect(own.length).toBeGreaterThan(6);
     expect(own.filter(([, { healthcheck }]) => !healthcheck).map(([name]) => name)).toEqual([]);
   });
 
-  it('starts servers of others again, and bounds their memory', () => {
+  it('restarts third-party servers, and limits their memory', () => {
     const servers = Object.entries(services).filter(([, { build }]) => !build);
     expect(servers.map(([name]) => name)).toEqual(expect.arrayContaining(['postgres', 'rabbitmq']));
     const bounded = servers.filter(([, { restart, mem_limit }]) => restart && mem_limit);
     expect(bounded).toEqual(servers);
   });
 
-  it('names no owner of a tmpfs, which some engines refuse', () => {
+  it('sets no owner of a tmpfs, because some engines refuse it', () => {
     const options = Object.values(services).flatMap(({ tmpfs = [] }) => tmpfs);
     expect(options.length).toBeGreaterThan(0);
     expect(options.filter((option) => /uid=|gid=/.test(option))).toEqual([]);
   });
 
-  it('loads the identities of the provider that auth-service asks', () => {
+  it('loads the identities for the provider that auth-service uses', () => {
     const { 'auth-service': service, 'development-identities': identities } = services;
     expect(identities?.environment).toHaveProperty(
       'OPENID_ISSUER',
@@ -108,14 +108,14 @@ describe('docker/compose.yaml', () => {
   });
 
   it.each(CONTAINERS)(
-    'gives $name what its configuration asks for',
+    'gives $name the environment that its configuration requires',
     async ({ app, entryPoint, variables }) => {
       const schema = await loadSchema(WORKSPACE, app, entryPoint);
       expect(environmentProblems({ variables, ingredients: new Set() }, schema)).toEqual([]);
     },
   );
 
-  it('is told from one that gives too little or too much', async () => {
+  it('is refused with a missing variable, an unknown one, or a duplicate key', async () => {
     const text = `
 services:
   settings-migrate:

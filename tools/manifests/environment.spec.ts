@@ -11,7 +11,7 @@ import type { ConfigSchema, ContainerEnvironment } from './environment.ts';
 import { containers, splitImage, title, workloads } from './kubernetes-object.ts';
 import type { Container, KubernetesObject } from './kubernetes-object.ts';
 import { renderAll } from './renderings.ts';
-// Loading the services’ configuration compiles it first.
+// Loading the services’ configuration compiles it first, which is slow.
 jest.setTimeout(60_000);
 
 const WORKSPACE = join(__dirname, '../..');
@@ -36,7 +36,9 @@ const CASES: Case[] = renderAll(WORKSPACE).flatMap(({ folder, objects }) =>
   ),
 );
 
-/** Secrets that must be there have a value; optional ones only on request. */
+/**
+ * Returns the environment with sample values for required secrets; for optional ones only if `withOptional`.
+ */
 function environmentOf({ container, objects }: Case, withOptional: boolean): ContainerEnvironment {
   const optional = new Set(
     (container.env ?? [])
@@ -67,7 +69,7 @@ describe('the environment of the pods', () => {
         schemas.set(`${app} ${entryPoint}`, await loadSchema(WORKSPACE, app, entryPoint));
   });
 
-  it('is known for every entry point of every service', () => {
+  it('has a schema for every entry point of every service', () => {
     const places = Object.entries(SCHEMA_PLACES).map(([app, places]) => [app, Object.keys(places).sort()]);
     const declared = Object.entries(declaredEntryPoints(WORKSPACE)).map(([app, names]) => [
       app,
@@ -81,23 +83,23 @@ describe('the environment of the pods', () => {
     expect([...rendered].sort()).toEqual([...schemas.keys()].sort());
   });
 
-  it.each(CASES)('is what the configuration asks for: $where', (each) => {
+  it.each(CASES)('matches the configuration schema: $where', (each) => {
     for (const withOptional of [false, true])
       expect(environmentProblems(environmentOf(each, withOptional), schemaOf(each))).toEqual([]);
   });
 
-  it.each(CASES)('cannot lack a required variable: $where', (each) => {
+  it.each(CASES)('is refused without a required variable: $where', (each) => {
     const schema = schemaOf(each);
     const environment = environmentOf(each, false);
     const required = Object.keys(environment.variables).filter((name) => isRequired(schema, name));
-    // Migration and administration accept either of two addresses.
+    // Migration and administration accept either of two addresses, so neither is required.
     expect(required.length).toBeGreaterThanOrEqual(each.entryPoint === 'main' ? 8 : 0);
     for (const name of required)
       expect(environmentProblems(without(environment, name), schema)).toContain(`${name} is required`);
   });
 
   it.each(CASES.filter(({ entryPoint }) => entryPoint === 'main'))(
-    'cannot hold what no schema knows, nor a wrong value: $where',
+    'is refused with an unknown variable or an invalid value: $where',
     (each) => {
       const environment = environmentOf(each, false);
       const spoilt = { ...environment.variables, TOKEN_ISUER: 'x', PORT: 'http', DATABASE_POOL_SIZE: '0' };
@@ -108,34 +110,34 @@ describe('the environment of the pods', () => {
     },
   );
 
-  it('never lets a service see the owner of the tables', () => {
+  it('never holds credentials of the owner of the tables in a service', () => {
     const services = CASES.filter(({ entryPoint }) => entryPoint === 'main');
     const seen = services.flatMap((each) => Object.keys(environmentOf(each, true).variables));
     expect(seen.filter((name) => name.includes('MIGRATION'))).toEqual([]);
   });
 });
 
-describe('putting an environment together', () => {
+describe('containerEnvironment', () => {
   const secret = (): string => 'secret';
   const container = (env: Container['env']): Container => ({ name: 'c', image: 'i', ...(env && { env }) });
 
-  it('refuses a variable that is there twice', () => {
+  it('refuses a variable that is set twice', () => {
     const twice = container([
       { name: 'A', value: '1' },
       { name: 'A', value: '2' },
     ]);
-    expect(() => containerEnvironment(twice, [], secret)).toThrow('A is there twice');
+    expect(() => containerEnvironment(twice, [], secret)).toThrow('A is set twice');
   });
 
-  it('refuses a reference to a variable that comes later, which Kubernetes would leave as it is', () => {
+  it('refuses a reference to a later variable, which Kubernetes would not expand', () => {
     const late = container([
       { name: 'A', value: 'x$(B)' },
       { name: 'B', value: '2' },
     ]);
-    expect(() => containerEnvironment(late, [], secret)).toThrow('there is no B before it');
+    expect(() => containerEnvironment(late, [], secret)).toThrow('no earlier variable is called B');
   });
 
-  it('refuses a ConfigMap or a required key that is not there', () => {
+  it('refuses a ConfigMap or a required key that does not exist', () => {
     const lost = { name: 'c', image: 'i', envFrom: [{ configMapRef: { name: 'gone' } }] };
     expect(() => containerEnvironment(lost, [], secret)).toThrow('there is no ConfigMap gone');
     const key = container([{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'K' } } }]);

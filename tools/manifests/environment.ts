@@ -6,7 +6,7 @@ import type { IEnvVarSource } from 'kubernetes-models/v1/EnvVarSource';
 import type { z } from 'zod';
 import type { Container, KubernetesObject } from './kubernetes-object.ts';
 
-/** A configuration schema: refined or not, it has the shape of an object. */
+/** A configuration schema: a Zod object, with or without refinements. */
 export type ConfigSchema = z.ZodObject;
 
 interface SchemaPlace {
@@ -17,7 +17,7 @@ interface SchemaPlace {
 
 const MIGRATION: SchemaPlace = { file: 'libs/database/src/migrate.ts', name: 'migrationConfigSchema' };
 
-/** Where the schema of each entry point's environment is. */
+/** Schema of each entry point's environment: service → entry point → place. */
 export const SCHEMA_PLACES: Readonly<Record<string, Readonly<Record<string, SchemaPlace>>>> = {
   'auth-service': {
     main: { file: 'apps/auth-service/src/config.ts', name: 'authConfigSchema' },
@@ -47,7 +47,7 @@ export const SCHEMA_PLACES: Readonly<Record<string, Readonly<Record<string, Sche
   },
 };
 
-/** `auth-service` → `main`, `migrate`, …: the entry points that the projects declare. */
+/** Returns the entry points that the projects declare: `auth-service` → `main`, `migrate`, … */
 export function declaredEntryPoints(workspace: string): Record<string, string[]> {
   const projects = readdirSync(join(workspace, 'apps')).filter((name) => name.endsWith('-service'));
   return Object.fromEntries(
@@ -63,33 +63,33 @@ export function declaredEntryPoints(workspace: string): Record<string, string[]>
 }
 
 /**
- * Loads the schema of an entry point. Only where TypeScript with decorators and import names runs: under
- * Jest.
+ * Loads the schema of an entry point. Works only under Jest, which compiles decorators and resolves workspace
+ * libraries.
  */
 export async function loadSchema(workspace: string, app: string, entryPoint: string): Promise<ConfigSchema> {
   const place = SCHEMA_PLACES[app]?.[entryPoint];
-  if (place === undefined) throw new Error(`${app} ${entryPoint}: nobody says where its schema is`);
+  if (place === undefined) throw new Error(`${app} ${entryPoint}: SCHEMA_PLACES does not list its schema`);
   const module = (await import(join(workspace, place.file))) as Record<string, ConfigSchema | undefined>;
   const schema = module[place.name];
   if (schema === undefined) throw new Error(`${place.file} exports no ${place.name}`);
   return schema;
 }
 
-/** What a container's process finds in its environment. */
+/** Environment of a container's process. */
 export interface ContainerEnvironment {
   readonly variables: Readonly<Record<string, string>>;
-  /** Variables that are there only to be put into others. */
+  /** Variables that others refer to as `$(NAME)`; a schema need not know them. */
   readonly ingredients: ReadonlySet<string>;
 }
 
 const REFERENCE = /\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g;
 
 /**
- * The environment of a container as Kubernetes puts it together: `envFrom` in its order, then `env` in its
- * order, where `$(NAME)` stands for a variable that came before.
- * @param secretValue the value of a secret's key, or undefined when it does not exist
- * @throws {Error} for a name twice in `env`, for what is missing and not optional, and for a `$(NAME)` that
- * nothing replaces
+ * Returns a container's environment as Kubernetes builds it: `envFrom` in order, then `env` in order, where
+ * `$(NAME)` expands to an earlier variable.
+ * @param secretValue returns the value of a secret's key, undefined if there is no such key
+ * @throws {Error} for a name that `env` sets twice, for a missing reference that is not optional, and for a
+ * `$(NAME)` that no earlier variable resolves
  */
 export function containerEnvironment(
   container: Container,
@@ -100,12 +100,12 @@ export function containerEnvironment(
   const ingredients = new Set<string>();
   for (const { configMapRef, secretRef, prefix } of container.envFrom ?? []) {
     if (configMapRef === undefined || secretRef !== undefined || prefix !== undefined)
-      throw new Error(`${container.name}: only ConfigMaps may be taken over whole`);
+      throw new Error(`${container.name}: envFrom may refer only to ConfigMaps, and without a prefix`);
     Object.assign(variables, configMapData(configMapRef.name ?? '', objects));
   }
   const seen = new Set<string>();
   for (const { name, value, valueFrom } of container.env ?? []) {
-    if (seen.has(name)) throw new Error(`${container.name}: ${name} is there twice`);
+    if (seen.has(name)) throw new Error(`${container.name}: ${name} is set twice`);
     seen.add(name);
     const text =
       valueFrom === undefined
@@ -124,7 +124,7 @@ function expand(
 ): string {
   return value.replace(REFERENCE, (_, name: string) => {
     const found = variables[name];
-    if (found === undefined) throw new Error(`${where}: there is no ${name} before it`);
+    if (found === undefined) throw new Error(`${where}: no earlier variable is called ${name}`);
     ingredients.add(name);
     return found;
   });
@@ -165,12 +165,12 @@ interface ComposeService {
 }
 
 /**
- * The containers of a compose file that are built from an app, with `${NAME:?}` replaced from an environment
- * file.
- * @throws {Error} for a key twice, and for a variable that the environment file does not have
+ * Returns the containers of a compose file that are built from an app, with `${NAME:?}` replaced from an
+ * environment file.
+ * @throws {Error} for a duplicate key, and for a variable that the environment file does not define
  */
 export function composeContainers(composeText: string, environmentText: string): ComposeContainer[] {
-  // Merge keys are how compose files repeat nothing.
+  // Compose files use merge keys to avoid repetition.
   const compose = parse(composeText, { merge: true, uniqueKeys: true }) as {
     services: Record<string, ComposeService>;
   };
@@ -194,7 +194,7 @@ export function readEnvironmentFile(text: string): Record<string, string> {
   return parseEnv(text) as Record<string, string>;
 }
 
-/** `${NAME:?}` replaced, as compose does it. @throws {Error} for what is not there */
+/** Replaces `${NAME:?}` as Compose does. @throws {Error} for a name that is not in `values` */
 export function substitute(value: string, values: Readonly<Record<string, string>>): string {
   return value.replace(/\$\{(\w+)(?::?\?[^}]*)?\}/g, (_, name: string) => {
     const found = values[name];
@@ -203,10 +203,10 @@ export function substitute(value: string, values: Readonly<Record<string, string
   });
 }
 
-/** What the runtime reads itself, before any code of ours. */
+/** Variables that Node itself reads, before any of our code runs. */
 const RUNTIME_VARIABLES: ReadonlySet<string> = new Set(['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS']);
 
-/** Variables that are missing, wrong or unknown to the schema, by name; never a value. */
+/** Returns the variables that are missing, invalid or unknown to the schema, by name; never a value. */
 export function environmentProblems(
   { variables, ingredients }: ContainerEnvironment,
   schema: ConfigSchema,
@@ -226,7 +226,7 @@ export function environmentProblems(
   ];
 }
 
-/** A value that a schema accepts for a secret of this name; different names get different keys. */
+/** Returns a value that a schema accepts for a secret of this name; different names get different keys. */
 export function sampleSecret(name: string): string {
   const key = Buffer.from(name.padEnd(32, '.').slice(0, 32)).toString('base64url');
   if (name.endsWith('DATABASE_URL')) return 'postgres://role:password@postgresql:5432/database';

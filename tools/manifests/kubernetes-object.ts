@@ -33,7 +33,7 @@ export interface Workload {
   readonly pod: PodSpec;
 }
 
-/** `Deployment/auth-service`: how the checks name an object. */
+/** Returns the name of an object in the checks' messages: `Deployment/auth-service`. */
 export function title(object: KubernetesObject): string {
   return `${object.kind}/${object.metadata.name}`;
 }
@@ -59,7 +59,7 @@ function podTemplate(object: KubernetesObject): PodTemplate | undefined {
   const spec = object.spec as
     { template?: PodTemplate; jobTemplate?: { spec: { template: PodTemplate } } } | undefined;
   if (object.kind === 'CronJob') return spec?.jobTemplate?.spec.template;
-  // Other kinds have templates too, e.g. an ExternalSecret its target's.
+  // The `template` of other kinds describes something else, e.g. that of an ExternalSecret its target.
   return ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job'].includes(object.kind)
     ? spec?.template
     : undefined;
@@ -71,8 +71,8 @@ export interface Selector {
 }
 
 /**
- * Whether `labels` hold everything that a selector asks for; a missing or empty selector does not count as a
- * match here.
+ * Whether `labels` contain all labels of a selector. A missing or empty selector matches nothing here, unlike
+ * in Kubernetes.
  */
 export function matches(
   selector: Readonly<Record<string, string>> | undefined,
@@ -86,7 +86,7 @@ export function matchesAny(selector: Selector | undefined, pods: readonly Worklo
   return pods.some(({ labels }) => matches(selector?.matchLabels, labels));
 }
 
-/** Whether there are pods and all of them have the port, by name or number. */
+/** Whether there is at least one pod, and each has the port, by name or number. */
 export function hasPort(pods: readonly Workload[], port: string | number): boolean {
   const named = ({ pod }: Workload): boolean =>
     containers(pod).some(({ ports = [] }) =>
@@ -105,16 +105,16 @@ const UNITS: Readonly<Record<string, number>> = {
   G: 1e9,
 };
 
-/** The bytes of a memory quantity such as `512Mi`. @throws {RangeError} for anything else */
+/** Returns the bytes of a memory quantity such as `512Mi`. @throws {RangeError} for anything else */
 export function bytesOf(quantity: number | string): number {
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(String(quantity)) ?? [];
   const factor = UNITS[unit];
   if (number === undefined || factor === undefined)
-    throw new RangeError(`${quantity} is no quantity of memory`);
+    throw new RangeError(`${quantity} is not a memory quantity`);
   return Number(number) * factor;
 }
 
-/** `registry:5000/app:1` → `registry:5000/app` and `:1`. */
+/** Splits an image reference: `registry:5000/app:1` → `registry:5000/app` and `:1`. */
 export function splitImage(image: string): { repository: string; suffix: string } {
   const at = image.indexOf('@');
   if (at !== -1) return { repository: image.slice(0, at), suffix: image.slice(at) };

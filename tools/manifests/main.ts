@@ -1,7 +1,9 @@
 /**
  * Renders kustomizations and checks them: schemas, Pod Security, references, secrets.
- *   node tools/manifests/main.ts k8s/overlays/production       prints what is wrong; exit code 1 if anything is
- *   node tools/manifests/main.ts --schemas-of -                reads objects as a JSON list and prints the schemas' problems as JSON
+ *   node tools/manifests/main.ts k8s/overlays/production
+ *     prints the problems; exits with 1 if there are any
+ *   node tools/manifests/main.ts --schemas-of -
+ *     reads objects as a JSON array; prints the problems that the schemas find, as JSON
  */
 import { text } from 'node:stream/consumers';
 import { render } from './renderings.ts';
@@ -16,7 +18,9 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (args.length === 0) {
-    console.error('Which folder? For example: node tools/manifests/main.ts k8s/overlays/production');
+    console.error(
+      'Name at least one folder, for example: node tools/manifests/main.ts k8s/overlays/production',
+    );
     return 2;
   }
   const results = await Promise.all(args.map((folder) => check(folder)));

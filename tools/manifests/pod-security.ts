@@ -1,7 +1,7 @@
 import { containers, title, workloads } from './kubernetes-object.ts';
 import type { Container, KubernetesObject, PodSpec } from './kubernetes-object.ts';
 
-/** What the security contexts of a pod and of a container have in common. */
+/** Fields that the security contexts of pods and of containers share. */
 type Context = Pick<
   NonNullable<PodSpec['securityContext']>,
   'appArmorProfile' | 'runAsNonRoot' | 'runAsUser' | 'seLinuxOptions' | 'seccompProfile' | 'windowsOptions'
@@ -17,7 +17,7 @@ const VOLUMES = [
   'projected',
   'secret',
 ];
-/** Profiles of seccomp and AppArmor. */
+/** Allowed profiles of seccomp and AppArmor. */
 const PROFILES: readonly string[] = ['RuntimeDefault', 'Localhost'];
 const SYSCTLS = [
   'kernel.shm_rmid_forced',
@@ -34,7 +34,7 @@ const SYSCTLS = [
 const SELINUX_TYPES = ['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t'];
 
 /**
- * What the restricted Pod Security Standard refuses in any pod template, control by control.
+ * Returns the violations of the restricted Pod Security Standard in all pod templates, control by control.
  * Source: Kubernetes documentation, Pod Security Standards, restricted (which includes baseline).
  */
 export function podSecurityProblems(objects: readonly KubernetesObject[]): string[] {
@@ -82,7 +82,7 @@ function containerProblems(container: Container, pod: PodSpec): string[] {
   return [...rules.filter(([holds]) => !holds).map(([, problem]) => problem), ...contextProblems(context)];
 }
 
-/** What holds for the security context of a pod and of a container alike. */
+/** Checks the rules that apply to the security context of a pod and of a container alike. */
 function contextProblems(context: Context): string[] {
   const { type: linuxType = '', user = '', role = '' } = context.seLinuxOptions ?? {};
   const rules: [boolean, string][] = [
@@ -105,7 +105,7 @@ function isConfined(context: Context, podContext: Context): boolean {
 
 function hasHostInProbes(container: Container): boolean {
   const { startupProbe, readinessProbe, livenessProbe, lifecycle } = container;
-  // A host can stand in httpGet and tcpSocket only, at whatever depth.
+  // Only httpGet and tcpSocket have the key `host`; the search in JSON finds it at any depth.
   return [startupProbe, readinessProbe, livenessProbe, lifecycle].some((part) =>
     JSON.stringify(part ?? {}).includes('"host":'),
   );

@@ -9,19 +9,19 @@ const RENDERINGS = renderAll(WORKSPACE);
 const ALL = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
 
 describe('the policies', () => {
-  it.each(RENDERINGS)('are kept by $folder', ({ objects }) => {
+  it.each(RENDERINGS)('are met by $folder', ({ objects }) => {
     expect(policyProblems(objects)).toEqual([]);
   });
 
   it.each([...PODS, ...ROLLOUTS, ...REFERENCES, ...NETWORK, ...SECRETS])(
     'refuse %s',
-    (_what, object, at, value, says) => {
+    (_what, object, at, value, message) => {
       const problems = policyProblems(withFault(ALL, object, at, value));
-      expect(problems).toContainEqual(expect.stringContaining(says));
+      expect(problems).toContainEqual(expect.stringContaining(message));
     },
   );
 
-  it('refuses a quantity that it cannot read', () => {
+  it('refuses a quantity that it cannot parse', () => {
     expect(bytesOf('1.5Gi')).toBe(1.5 * 2 ** 30);
     expect(() => bytesOf('512 MB')).toThrow(RangeError);
   });
@@ -37,7 +37,7 @@ describe('the rate limits of token requests', () => {
     (name) => expect(configured?.data).toMatchObject({ [name]: expect.stringMatching(/^[1-9]/) }),
   );
 
-  it('count clients, not the proxy before them', () => {
+  it('need TRUSTED_PROXIES, to count clients instead of the proxy in front', () => {
     const spoilt = withFault(production, CONFIG, 'data.TRUSTED_PROXIES', undefined);
     expect(policyProblems(spoilt)).toContainEqual(expect.stringContaining('needs TRUSTED_PROXIES'));
   });
@@ -47,12 +47,12 @@ describe('the secrets', () => {
   const production = RENDERINGS.filter(({ folder }) => folder.startsWith('k8s/overlays/production'));
   const externalSecrets = production.flatMap(({ objects }) => objects);
 
-  it('are all produced by the example of production', () => {
+  it('are all produced by the production example', () => {
     expect(missingSecretKeys(externalSecrets, externalSecrets)).toEqual([]);
     expect(missingSecretKeys(ALL, ALL)).toEqual([]);
   });
 
-  it('are named when one is not', () => {
+  it('are reported if nothing produces them', () => {
     const secret = 'ExternalSecret/task-service-secrets';
     const spoilt = withFault(externalSecrets, secret, 'spec.data.0.secretKey', 'DATABASE_ADDRESS');
     expect(new Set(missingSecretKeys(spoilt, spoilt))).toEqual(

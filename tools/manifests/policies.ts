@@ -28,14 +28,14 @@ const CHECKS = [
   settingProblems,
 ];
 
-/** Everything but the schemas and the applications' own configuration: see each check. */
+/** Runs all checks but those of the schemas and of the applications' own configuration. */
 export function policyProblems(objects: readonly KubernetesObject[]): string[] {
   return CHECKS.flatMap((check) => check(objects));
 }
 
 type Rule = [holds: boolean, problem: string];
 
-/** The rules of this platform for its pods, beyond what the Pod Security Standard asks. */
+/** Checks this platform's own rules for pods, beyond the Pod Security Standard. */
 function workloadProblems(objects: readonly KubernetesObject[]): string[] {
   return workloads(objects).flatMap((workload) => [
     ...broken(podRules(workload), title(workload.object)),
@@ -107,7 +107,8 @@ function serviceRules({ object, pod }: Workload): Rule[] {
 }
 
 /**
- * Whether every Deployment always has two replicas, and a rollout and a node's drain can nevertheless go on.
+ * Checks that every Deployment always has two replicas, and that a rollout and a node's drain can still
+ * proceed.
  */
 function availabilityProblems(objects: readonly KubernetesObject[]): string[] {
   const deployments = workloads(objects).filter(({ object }) => object.kind === 'Deployment');
@@ -134,9 +135,9 @@ function budgetProblems({ labels }: Workload, objects: readonly KubernetesObject
   );
   const [budget] = budgets;
   if (budget === undefined || budgets.length > 1) return ['needs exactly one PodDisruptionBudget'];
-  // Of two replicas one must be allowed to go, and one must stay.
+  // With two replicas, one must be evictable and one must stay.
   const allowsOne = budget.maxUnavailable === 1 || budget.minAvailable === 1;
-  return allowsOne ? [] : ['the budget must let one of two replicas go'];
+  return allowsOne ? [] : ['the budget must allow the eviction of one of two replicas'];
 }
 
 function ofKind<T>(objects: readonly KubernetesObject[], kind: string): T[] {
@@ -145,18 +146,18 @@ function ofKind<T>(objects: readonly KubernetesObject[], kind: string): T[] {
 
 type Settings = Readonly<Record<string, string>>;
 
-/** What all services must be told alike, or they refuse each other's tokens. */
-const ALIKE = ['TOKEN_ISSUER', 'TOKEN_AUDIENCE', 'ACCESS_TOKEN_HMAC_KEY_ID'];
-/** What is left of the grace period when everything took as long as it may. */
+/** Settings that must be equal in all services, or they refuse each other's tokens. */
+const SHARED_SETTINGS = ['TOKEN_ISSUER', 'TOKEN_AUDIENCE', 'ACCESS_TOKEN_HMAC_KEY_ID'];
+/** Reserve in the grace period after the longest possible shutdown, in ms. */
 const MARGIN_MS = 5_000;
 /** Memory of one password hash: argon2id with 19 MiB. */
 const HASH_BYTES = 19 * 2 ** 20;
 
-/** Settings that contradict each other, or the pods that they are for. */
+/** Returns the settings that contradict each other or their pods. */
 function settingProblems(objects: readonly KubernetesObject[]): string[] {
   const configMaps = objects.filter(({ kind }) => kind === 'ConfigMap');
   const settings = new Map(configMaps.map(({ metadata, data }) => [metadata.name, data as Settings]));
-  const differing = ALIKE.filter(
+  const differing = SHARED_SETTINGS.filter(
     (name) => new Set([...settings.values()].flatMap((map) => map[name] ?? [])).size > 1,
   );
   const contradicting = workloads(objects).flatMap(({ object, pod }) => {

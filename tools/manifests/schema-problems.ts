@@ -4,8 +4,8 @@ import { type KubernetesObject, title } from './kubernetes-object.ts';
 const CORE = 'kubernetes-models';
 
 /**
- * Every kind that may stand in the manifests, and where its validator is. They are generated from the
- * published OpenAPI documents.
+ * Kinds that the manifests may contain → module of the validator, which is generated from the published
+ * OpenAPI documents.
  */
 const VALIDATORS: Readonly<Record<string, string>> = {
   'v1/ConfigMap': `${CORE}/v1/ConfigMap`,
@@ -34,8 +34,8 @@ interface Model {
 }
 
 /**
- * What the Kubernetes schemas say against the objects: unknown kinds and fields, missing fields, wrong types
- * and values.
+ * Returns what violates the Kubernetes schemas: unknown kinds and fields, missing fields, wrong types and
+ * values.
  */
 export async function schemaProblems(objects: readonly KubernetesObject[]): Promise<string[]> {
   const problems = await Promise.all(objects.map((object) => problemsOf(object)));
@@ -56,15 +56,16 @@ async function problemsOf(object: KubernetesObject): Promise<string[]> {
   try {
     model.prototype.validate.call(watch.value);
   } catch (error) {
-    // Its class is not exported; whatever else could be thrown is a problem to tell as well.
+    // The class of the validators' errors is not exported, so every error is reported as a problem.
     return [`${title(object)}: ${(error as Error).message}`];
   }
-  // The validators tolerate unknown fields, but they read every field that the schema names.
+  // The validators tolerate unknown fields, but read every field that the schema names: an unread field is
+  // unknown.
   const unread = firstUnread(object, watch.read);
   return unread === undefined ? [] : [`${title(object)}: unknown field ${unread}`];
 }
 
-/** An object that remembers which of its fields were read, at any depth. */
+/** A wrapped object, and which of its fields were read, at any depth. */
 interface Watched {
   readonly value: unknown;
   /** Paths such as `/spec/containers/0/name`. */
@@ -88,7 +89,7 @@ function watched(data: unknown): Watched {
   return { value: wrap(data, ''), read };
 }
 
-/** The path of the first field that nobody read, or undefined. */
+/** Returns the path of the first field that was not read, or undefined. */
 function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): string | undefined {
   if (typeof data !== 'object' || data === null) return undefined;
   for (const [key, value] of Object.entries(data)) {
@@ -99,11 +100,10 @@ function firstUnread(data: unknown, read: ReadonlySet<string>, path = ''): strin
   return undefined;
 }
 
-/**
- * The custom resources of operators: the fields that may stand in the manifests, after the definitions of
- * RabbitMQ's cluster operator 2.22 and of CloudNativePG 1.30. Another field is an unknown one until it is
- * added here.
- */
+// Schemas of the operators' custom resources: the fields that the manifests may contain, as defined by
+// RabbitMQ's cluster operator 2.22 and by CloudNativePG 1.30. Any other field is unknown until it is added
+// here.
+
 const quantity = z.string().regex(/^\d+(m|[KMGT]i)?$/);
 const named = z.strictObject({ name: z.string().min(1) });
 const resources = z.strictObject({
@@ -178,7 +178,7 @@ const pooler = z.strictObject({
   pgbouncer: z.strictObject({ poolMode: z.enum(['session', 'transaction']), parameters }),
 });
 
-/** By apiVersion and kind. */
+/** Schemas of the operators' custom resources, by apiVersion and kind. */
 const OPERATOR_SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   'rabbitmq.com/v1beta1/RabbitmqCluster': resource(rabbitmqCluster),
   'postgresql.cnpg.io/v1/Cluster': resource(cluster),

@@ -5,22 +5,23 @@ interface ExternalSecretSpec {
   data: { secretKey: string }[];
 }
 
-/** Secrets that are made neither by hand nor by the example. */
-const OTHERS_SECRETS: readonly string[] = ['rabbitmq-default-user'];
-/** Secrets of the roles that own the tables: for Jobs, never for a service. */
+/** Secrets that operators create, so that no ExternalSecret needs to produce them. */
+const OPERATOR_SECRETS: readonly string[] = ['rabbitmq-default-user'];
+/** Secrets of the roles that own the tables: Jobs may use them, services may not. */
 const OWNER_SECRET = /-migration-secrets$/;
 
-/** Names of variables that hold a secret; ids and names of keys are none. */
+/** Names of variables that hold a secret. */
 const SECRET_NAME =
   /(SECRET$|PASSWORD$|CREDENTIALS?$|_HEADERS$|^LEGACY_ISSUERS$|_KEYS?$|DATABASE_URL$|^RABBITMQ_\w+_URL$)/;
+/** Names that match above, but hold the id or the name of a key. */
 const NO_SECRET_NAME = /(_KEY_ID|_APPLICATION_KEY)$/;
-/** An address with a password in it that was not put together from a reference. */
+/** An address with a literal password in it, not a `$(NAME)` reference. */
 const PASSWORD_IN_ADDRESS = /:\/\/[^/@\s]*:(?!\$\()[^/@\s]+@/;
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
-/** What 32 random bytes or more look like. */
+/** Text that looks like 32 or more random bytes in base64. */
 const RANDOM_TEXT = /^(?=.*\d)(?=.*[A-Z])(?=.*[a-z])[A-Za-z0-9+/_=-]{40,}$/;
 
-/** Secrets that stand in a manifest, and owners' secrets in the hands of a service. */
+/** Returns the secrets that manifests contain, and the services that use a secret of the tables' owner. */
 export function secretProblems(objects: readonly KubernetesObject[]): string[] {
   const secrets = objects.filter(({ kind }) => kind === 'Secret');
   return [
@@ -34,7 +35,7 @@ export function secretProblems(objects: readonly KubernetesObject[]): string[] {
   ];
 }
 
-/** Keys of secrets that containers need and no ExternalSecret produces. */
+/** Returns the keys of secrets that containers require and no ExternalSecret produces. */
 export function missingSecretKeys(
   objects: readonly KubernetesObject[],
   externalSecrets: readonly KubernetesObject[],
@@ -56,7 +57,7 @@ export function missingSecretKeys(
 function requiredKey({ valueFrom }: NonNullable<Container['env']>[number]): string[] {
   const reference = valueFrom?.secretKeyRef;
   if (reference === undefined || reference.optional === true) return [];
-  return OTHERS_SECRETS.includes(reference.name ?? '') ? [] : [`${reference.name}/${reference.key}`];
+  return OPERATOR_SECRETS.includes(reference.name ?? '') ? [] : [`${reference.name}/${reference.key}`];
 }
 
 function valuesOf(object: KubernetesObject): [name: string, value: string][] {

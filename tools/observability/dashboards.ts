@@ -1,4 +1,4 @@
-/** One query of a panel; `legend` in Grafana's notation. */
+/** A query of a panel; `legend` in Grafana's notation. */
 interface Query {
   readonly expr: string;
   readonly legend: string;
@@ -6,7 +6,7 @@ interface Query {
 
 export interface Panel {
   readonly title: string;
-  /** Grafana's unit. */
+  /** Unit in Grafana's notation. */
   readonly unit: string;
   readonly queries: readonly Query[];
 }
@@ -21,10 +21,10 @@ function panel(title: string, unit: string, ...queries: [expr: string, legend: s
   return { title, unit, queries: queries.map(([expr, legend]) => ({ expr, legend })) };
 }
 
-/** Selects what callers ask for: probes are not traffic. */
+/** Excludes probes, which are not traffic. */
 const TRAFFIC = 'route!~"/health/.*"';
 
-/** The golden signals of the jobs that `selector` chooses, by `by`. */
+/** Returns panels with the golden signals of the jobs that match `selector`, grouped by the label `by`. */
 function goldenSignals(selector: string, by: string): Panel[] {
   const requests = `{${selector},${TRAFFIC}}`;
   const errors = `{${selector},${TRAFFIC},status=~"5.."}`;
@@ -49,7 +49,7 @@ function goldenSignals(selector: string, by: string): Panel[] {
   ];
 }
 
-/** What every process has: replicas, processor, memory, event loop, pool and revocation feed. */
+/** Returns the panels of every service: replicas, processor, memory, event loop, pool and revocation feed. */
 function processPanels(job: string): Panel[] {
   const one = `{job="${job}"}`;
   return [
@@ -177,7 +177,7 @@ const ALERTS = panel('Alerts that fire', 'short', [
 
 const ANY = 'job=~"auth-service|settings-service|task-service"';
 
-/** Every dashboard: the platform, and one for each service. */
+/** All dashboards: one for the platform, and one for each service. */
 export const DASHBOARDS: readonly Dashboard[] = [
   {
     uid: 'platform',

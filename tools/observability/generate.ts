@@ -1,4 +1,4 @@
-/** Writes what is generated in observability/. Usage: node tools/observability/generate.ts */
+/** Writes the generated files in observability/. Usage: node tools/observability/generate.ts */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FOLDER, generatedFiles } from './generated.ts';

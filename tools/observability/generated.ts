@@ -14,7 +14,7 @@ export interface Rule {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** The rule groups, as Prometheus reads them. */
+/** Reads the rule groups of observability/alerts.yaml. */
 export function ruleGroups(): { groups: { name: string; rules: Rule[] }[] } {
   return parse(readFileSync(join(FOLDER, 'alerts.yaml'), 'utf8')) as ReturnType<typeof ruleGroups>;
 }
@@ -33,14 +33,14 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     spec: ruleGroups(),
   };
   const note = '# Written by tools/observability/generate.ts from alerts.yaml.\n';
-  // Unfolded: readers of YAML do not agree on where a folded text with indented lines breaks.
+  // Not folded: YAML parsers disagree on the line breaks of a folded text with indented lines.
   files.set('prometheus-rule.yaml', note + stringify(rule, { lineWidth: 0 }));
   return files;
 }
 
 const COLUMNS = 3;
 const PANEL = { w: 8, h: 8 } as const;
-/** The data source that docker/grafana provisions; elsewhere the variable chooses. */
+/** Data source that the dashboard's variable selects, e.g. the one that docker/grafana provisions. */
 const DATA_SOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 
 function grafanaDashboard({ uid, title, panels }: Dashboard): object {

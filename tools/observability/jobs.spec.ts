@@ -9,7 +9,7 @@ import { ruleGroups } from './generated.ts';
 const WORKSPACE = join(import.meta.dirname, '../..');
 const rules = ruleGroups().groups.flatMap((group) => group.rules);
 const queries = DASHBOARDS.flatMap(({ panels }) => panels.flatMap((panel) => panel.queries));
-const read = [...new Set([...rules, ...queries].flatMap(({ expr }) => jobsIn(expr)))].sort();
+const queriedJobs = [...new Set([...rules, ...queries].flatMap(({ expr }) => jobsIn(expr)))].sort();
 
 interface ServiceMonitor {
   jobLabel?: string;
@@ -18,8 +18,8 @@ interface ServiceMonitor {
 }
 
 /**
- * The `job` that the Prometheus operator gives: the value of the label `jobLabel` of the Service, else the
- * Service's name.
+ * Returns the `job` labels that the Prometheus operator sets: the value of the Service's label `jobLabel`, or
+ * else the Service's name.
  */
 function jobsOfMonitors(objects: ReturnType<typeof renderAll>[number]['objects']): string[] {
   return objects
@@ -40,42 +40,42 @@ function hasAll(
 }
 
 describe('the label `job`', () => {
-  it('is asked for in rules and dashboards', () => {
-    expect(read).toEqual(['auth-service', 'settings-service', 'task-service']);
-    // Else an alert or a panel would be about whatever else is scraped.
-    expect(rules.flatMap(({ labels }) => labels?.['job'] ?? []).filter((job) => !read.includes(job))).toEqual(
-      [],
-    );
+  it('is queried in rules and dashboards for each service, and for nothing else', () => {
+    expect(queriedJobs).toEqual(['auth-service', 'settings-service', 'task-service']);
+    // A `job` label that a rule sets must be one of these.
+    expect(
+      rules.flatMap(({ labels }) => labels?.['job'] ?? []).filter((job) => !queriedJobs.includes(job)),
+    ).toEqual([]);
   });
 
   it.each(
     renderAll(WORKSPACE).filter(({ objects }) => objects.some(({ kind }) => kind === 'PrometheusRule')),
-  )('is given so by the ServiceMonitors of $folder', ({ objects }) => {
-    expect(jobsOfMonitors(objects).sort()).toEqual(read);
+  )('is set by the ServiceMonitors of $folder', ({ objects }) => {
+    expect(jobsOfMonitors(objects).sort()).toEqual(queriedJobs);
     const monitors = objects.filter(({ kind }) => kind === 'ServiceMonitor');
     for (const { spec } of monitors)
       for (const endpoint of (spec as ServiceMonitor).endpoints)
         expect(endpoint).not.toHaveProperty('relabelings');
   });
 
-  it('stands so in the rules of the production overlay', () => {
+  it('has its rules and dashboards in the production overlay', () => {
     const production = renderAll(WORKSPACE).find(({ folder }) => folder === 'k8s/overlays/production');
     expect(production?.objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual(
       expect.arrayContaining(['PrometheusRule property-platform', 'ConfigMap property-platform-dashboards']),
     );
   });
 
-  it('is given so by the Prometheus of docker compose', () => {
+  it('is set by the Prometheus of docker compose', () => {
     const { scrape_configs: jobs } = parse(
       readFileSync(join(WORKSPACE, 'docker/prometheus/prometheus.yaml'), 'utf8'),
     ) as { scrape_configs: { job_name: string }[] };
-    // RabbitMQ's metrics are its own; no rule asks for its job.
-    expect(jobs.map(({ job_name: name }) => name).sort()).toEqual([...read, 'rabbitmq'].sort());
+    // No rule or dashboard queries the job of RabbitMQ's metrics.
+    expect(jobs.map(({ job_name: name }) => name).sort()).toEqual([...queriedJobs, 'rabbitmq'].sort());
   });
 });
 
 describe('jobsIn', () => {
-  it('finds what is asked for, one or several, also where it is left out', () => {
+  it('finds the jobs of equality, regular-expression and negated matchers', () => {
     expect(jobsIn('absent(up{job="a"} == 1) or up{x="y", job=~"b|c"} + z{job!="d"} and by (job)')).toEqual([
       'a',
       'b',

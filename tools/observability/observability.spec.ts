@@ -14,7 +14,7 @@ const alerts = [...new Set(rules.flatMap(({ alert }) => alert ?? []))];
 const queries = DASHBOARDS.flatMap(({ panels }) => panels.flatMap((panel) => panel.queries));
 
 describe('observability/', () => {
-  it('holds what is generated as it would be generated now (node tools/observability/generate.ts)', () => {
+  it('is up to date with its generator (node tools/observability/generate.ts)', () => {
     for (const [path, text] of generatedFiles())
       expect({ path, text: readFileSync(join(FOLDER, path), 'utf8') }).toEqual({ path, text });
   });
@@ -27,11 +27,11 @@ describe('observability/', () => {
     expect(OPERATIONS).toMatch(new RegExp(`^#+ ${alert}$`, 'm'));
   });
 
-  it.each(alerts)('tells of %s one story in which it fires and one in which it does not', (alert) => {
-    const stories = parse(readFileSync(join(FOLDER, 'alerts.test.yaml'), 'utf8')) as {
+  it.each(alerts)('tests %s once where it fires and once where it stays silent', (alert) => {
+    const ruleTests = parse(readFileSync(join(FOLDER, 'alerts.test.yaml'), 'utf8')) as {
       tests: { name: string }[];
     };
-    const names = stories.tests.map(({ name }) => name).filter((name) => name.split(' ')[0] === alert);
+    const names = ruleTests.tests.map(({ name }) => name).filter((name) => name.split(' ')[0] === alert);
     expect(names.some((name) => name.endsWith(' fires'))).toBe(true);
     expect(names.some((name) => name.endsWith(' stays silent'))).toBe(true);
   });
@@ -55,7 +55,7 @@ describe('metricsOf', () => {
 
 const program = findPrometheus('promtool');
 const { describe: describeWithPromtool } = testsThatNeed(
-  'rules and queries as promtool sees them',
+  'rules and queries checked by promtool',
   program === null ? 'no promtool (.ci/install promtool brings it)' : null,
 );
 
@@ -66,11 +66,11 @@ describeWithPromtool('promtool', () => {
     expect(run('check', 'rules', join(FOLDER, 'alerts.yaml'))).toContain('SUCCESS');
   });
 
-  it('sees every alert fire, and stay silent, as alerts.test.yaml tells', () => {
+  it('passes alerts.test.yaml: every alert fires and stays silent when it should', () => {
     expect(run('test', 'rules', join(FOLDER, 'alerts.test.yaml'))).toContain('SUCCESS');
   });
 
-  it('can read the query of every panel', () => {
+  it('can parse the query of every panel', () => {
     const folder = mkdtempSync(join(tmpdir(), 'queries-'));
     try {
       const records = queries.map(({ expr }, index) => ({ record: `query_${String(index)}`, expr }));

@@ -10,7 +10,7 @@ describe('a picture of a dashboard', () => {
     expect(svg).toContain('a &#38; b');
   });
 
-  it('says where nothing was measured, and how many lines have no name', () => {
+  it('marks a panel without data, and counts the lines that the legend leaves out', () => {
     const svg = dashboardPicture('Platform', [
       { title: 'Errors', unit: 's', lines: [] },
       { title: 'Memory', unit: 'bytes', lines: [up, up, up, up, up] },

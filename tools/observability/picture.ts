@@ -1,4 +1,4 @@
-/** A line of a panel: seconds since the epoch and values. */
+/** A line of a panel: its name, and points of seconds since the epoch and value. */
 export interface Line {
   readonly name: string;
   readonly points: readonly (readonly [seconds: number, value: number])[];
@@ -6,7 +6,7 @@ export interface Line {
 
 export interface DrawnPanel {
   readonly title: string;
-  /** Grafana's. */
+  /** Unit in Grafana's notation. */
   readonly unit: string;
   readonly lines: readonly Line[];
 }
@@ -15,12 +15,13 @@ const COLUMNS = 3;
 const CELL = { width: 320, height: 176 };
 const PLOT = { left: 52, top: 30, width: 256, height: 84 };
 const HEAD = 36;
-/** Of a panel's legend; the others are counted. */
+/** Maximum number of names in a panel's legend; further lines are only counted. */
 const MOST_NAMES = 3;
+/** Maximum length of a name in the legend, in characters. */
 const LONGEST_NAME = 36;
 const COLOURS = ['#2563eb', '#dc2626', '#16a34a', '#d97706', '#7c3aed', '#0891b2', '#db2777', '#65a30d'];
 
-/** A dashboard as Grafana would show it, without Grafana: plain SVG that reads on light and dark pages. */
+/** Draws a dashboard as Grafana would show it, as plain SVG that is legible on light and dark pages. */
 export function dashboardPicture(title: string, panels: readonly DrawnPanel[]): string {
   const width = COLUMNS * CELL.width;
   const height = HEAD + Math.ceil(panels.length / COLUMNS) * CELL.height;
@@ -37,10 +38,10 @@ export function dashboardPicture(title: string, panels: readonly DrawnPanel[]): 
 `;
 }
 
-function drawPanel({ title, unit, lines: given }: DrawnPanel): string {
+function drawPanel({ title, unit, lines: unsorted }: DrawnPanel): string {
   const highest = ({ points }: Line): number => Math.max(...points.map(([, value]) => value));
-  // Those that stand out are named.
-  const lines = given.toSorted((one, other) => highest(other) - highest(one));
+  // The legend names the highest lines.
+  const lines = unsorted.toSorted((one, other) => highest(other) - highest(one));
   const points = lines.flatMap((line) => line.points);
   const times = points.map(([seconds]) => seconds);
   const [first, last] = [Math.min(...times), Math.max(...times)];

@@ -1,14 +1,17 @@
 import { execFileSync } from 'node:child_process';
 
-/** Runs it and returns what it printed. @throws {Error} with its output when it finds fault */
+/** Runs promtool and returns its output. @throws {Error} with its output if it finds a problem */
 export function promtool(program: string, ...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Names that PromQL itself uses, or that Prometheus makes. */
+/** Series that Prometheus itself creates. */
 const NOT_EXPOSED: ReadonlySet<string> = new Set(['up', 'ALERTS']);
 
-/** The metrics that an expression reads: every name that is no function, label, keyword or recording rule. */
+/**
+ * Returns the metrics that an expression reads: every name that is no function, label, keyword or recording
+ * rule.
+ */
 export function metricsOf(expression: string): string[] {
   const bare = expression
     .replace(/"[^"]*"/g, '')
@@ -23,7 +26,7 @@ export function metricsOf(expression: string): string[] {
   );
 }
 
-/** The values that an expression compares the label `job` with. */
+/** Returns the values that an expression compares the label `job` with. */
 export function jobsIn(expression: string): string[] {
   return [...expression.matchAll(/[{,]\s*job\s*(?:=|=~|!=|!~)\s*"([^"]*)"/g)].flatMap(([, values]) =>
     (values as string).split('|'),

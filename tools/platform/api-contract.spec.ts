@@ -43,7 +43,7 @@ describe('ApiContract', () => {
   const violations = (exchange: Exchange): string =>
     new ApiContract(DOCUMENT).judge(exchange).violations.join('; ');
 
-  it('finds nothing in what the document allows, in any letter case and with a slash at the end', () => {
+  it('accepts a documented exchange, in any letter case and with a trailing slash', () => {
     expect(new ApiContract(DOCUMENT).judge(PUT)).toEqual({ seen: 'putTask 200', violations: [] });
   });
 
@@ -67,7 +67,7 @@ describe('ApiContract', () => {
     ['a request without a token', { requestHeaders: {} }, /no token was needed/],
     ['an address', { target: '/elsewhere' }, /undocumented address/],
     ['a method', { method: 'DELETE' }, /undocumented address/],
-  ])('finds %s that the document does not allow', (_what, change, expected) => {
+  ])('reports %s that the document does not allow', (_what, change, expected) => {
     expect(violations({ ...PUT, ...change })).toMatch(expected);
   });
 

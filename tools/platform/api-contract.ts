@@ -1,12 +1,12 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
-/** One request and its response, as they were on the wire. */
+/** A request and its response, as they were on the wire. */
 export interface Exchange {
   readonly method: string;
-  /** Path and query; an absolute address is read by its path. */
+  /** Path and query, or an absolute URL. */
   readonly target: string;
-  /** Without headers and body of the request only the response is judged. */
+  /** Headers of the request; without them only the response is checked. */
   readonly requestHeaders?: Headers;
   readonly requestBody?: string;
   readonly status: number;
@@ -14,17 +14,17 @@ export interface Exchange {
   readonly headers: Headers;
   readonly body: string;
   /**
-   * HTTP or the address itself is broken, so the request never reached its operation. By default decided by
-   * the address.
+   * Whether the HTTP or the address is malformed, so that the request never reaches its operation. By default
+   * the address decides.
    */
   readonly isUnreadable?: boolean;
 }
 
 type Headers = Readonly<Record<string, number | string | readonly string[] | undefined>>;
 
-/** Which documented response an exchange shows, and its violations. */
+/** The documented response that an exchange matches, and its violations. */
 export interface Verdict {
-  /** `operationId status`; null for a request that is for no operation. */
+  /** `operationId status`; null for a request that matches no operation. */
   readonly seen: string | null;
   readonly violations: readonly string[];
 }
@@ -50,17 +50,17 @@ interface ApiResponse {
 /** @property pointer JSON pointer within the document */
 type FoundOperation = { readonly operation: ApiOperation; readonly pointer: string };
 
-/** Refusals at any address, before an operation is found. */
+/** Statuses of refusals before an operation is found; they are allowed at any address. */
 const BEFORE_ROUTING = new Set([400, 404, 405, 408, 413, 414, 415, 417, 431]);
-/** The document itself, its page, and the root, which leads there. */
+/** Addresses outside the document: the document itself, its page, and the root, which redirects there. */
 const NOT_IN_DOCUMENT = /^\/((openapi\.json|docs(\/[^?]*)?)\/?)?(\?|$)/i;
 const PROBLEM_TYPE = 'application/problem+json';
-/** Longest path parameter that Fastify reads, in characters. */
+/** Maximum length of a path parameter that Fastify accepts, in characters. */
 const LONGEST_PARAMETER = 4_096;
 
 /**
- * Holds HTTP traffic to an OpenAPI document. An undocumented member of a response is a violation, although
- * clients must tolerate it.
+ * Checks HTTP traffic against an OpenAPI document. An undocumented member of a response is a violation,
+ * although clients must tolerate it.
  */
 export class ApiContract {
   readonly #document: ApiDocument;
@@ -78,7 +78,7 @@ export class ApiContract {
   }
 
   judge(exchange: Exchange): Verdict {
-    // Refused by Node itself, which knows no operations: no Host, an unknown Expect.
+    // Node itself refuses some requests before routing: no Host, an unknown Expect.
     if (exchange.isUnreadable === true && isRefusedByHttp(exchange))
       return { seen: null, violations: exchange.body === '' ? [] : this.#problem(exchange) };
     const found = this.#find(exchange);
@@ -90,7 +90,7 @@ export class ApiContract {
       // U+0000 in a path or query is refused before any route.
       if (BEFORE_ROUTING.has(status) && (isUnreadable || exchange.target.includes('%00')))
         return { seen: null, violations: this.#problem(exchange) };
-      // HEAD of an operation that would change something does nothing, and says so by having no content.
+      // HEAD for an operation that would change something does nothing, and responds 204.
       if (exchange.method === 'HEAD' && status === 204) return { seen: null, violations: [] };
       return { seen: null, violations: [`${operationId} does not document status ${status}`] };
     }
@@ -102,12 +102,12 @@ export class ApiContract {
     return { seen: `${operationId} ${status}`, violations };
   }
 
-  /** The id of the operation that a request is for; null when it is for none. */
+  /** Returns the id of the operation that a request is for; null if it is for none. */
   operationId(request: Pick<Exchange, 'method' | 'target'>): string | null {
     return this.#find(request)?.operation.operationId ?? null;
   }
 
-  /** As the services route: any letter case, one trailing slash ignored, HEAD as GET. */
+  /** Routes like the services: ignores letter case and one trailing slash, and treats HEAD as GET. */
   #find({ method, target }: Pick<Exchange, 'method' | 'target'>): FoundOperation | null {
     const path = routedPath(target);
     const route = this.#routes.find(({ pattern }) => pattern.test(path));
@@ -144,13 +144,13 @@ export class ApiContract {
     return matches(this.#responses, `${pointer}/content/${escape(type)}/schema`, body, 'the response');
   }
 
-  /** Whatever a service accepts, its document must allow. */
+  /** Returns the violations of a request that a service accepted: its document must allow it. */
   #accepted({ requestBody = '', requestHeaders }: Exchange, { operation, pointer }: FoundOperation) {
     if (requestHeaders === undefined) return [];
     const { security } = operation;
-    const isFree = security?.length === 0 || security?.some((demand) => Object.keys(demand).length === 0);
+    const isPublic = security?.length === 0 || security?.some((scheme) => Object.keys(scheme).length === 0);
     const violations =
-      requestHeaders['authorization'] === undefined && isFree !== true ? ['no token was needed'] : [];
+      requestHeaders['authorization'] === undefined && isPublic !== true ? ['no token was needed'] : [];
     const type = mediaTypeOf(requestHeaders);
     if (requestBody === '' || type !== 'application/json' || operation.requestBody === undefined)
       return violations;
@@ -167,7 +167,7 @@ export class ApiContract {
   #problem({ method, headers, body, target }: Exchange): string[] {
     if (method === 'HEAD') return [];
     const type = mediaTypeOf(headers);
-    // Token endpoints respond with a TokenResponse even to what they cannot read.
+    // Token endpoints respond with a TokenResponse even to a request that they cannot parse.
     if (type === 'application/json' && /^\/auth\/token\//i.test(target))
       return matches(this.#responses, '/components/schemas/TokenResponse', body, 'the token response');
     if (type !== PROBLEM_TYPE) return [`content type ${type} for a problem`];
@@ -183,7 +183,7 @@ export class ApiContract {
   }
 }
 
-/** True for a path that Fastify cannot read: it refuses the request before it knows the operation. */
+/** Whether Fastify refuses a path before routing, because it cannot decode it or a part is too long. */
 export function hasUnreadablePath(target: string): boolean {
   const [path = ''] = target.split('?', 1);
   try {
@@ -194,12 +194,12 @@ export function hasUnreadablePath(target: string): boolean {
   }
 }
 
-/** Operations respond with documented media types, so anything else comes from the HTTP layer. */
+/** Whether a response is a refusal by the HTTP layer: it has no body, or a problem as its body. */
 function isRefusedByHttp({ status, body, headers }: Exchange): boolean {
   return BEFORE_ROUTING.has(status) && (body === '' || mediaTypeOf(headers) === PROBLEM_TYPE);
 }
 
-/** The path as the router reads it, decoded except for separators; undecoded where that is impossible. */
+/** Returns the path as the router sees it: decoded except for separators, or undecoded if decoding fails. */
 function routedPath(target: string): string {
   const address = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
   const path = (address.split(/[?#]/, 1)[0] ?? '/').replace(/(?<=.)\/$/, '');
@@ -217,7 +217,7 @@ function patternOf(path: string): RegExp {
 }
 
 function validator(document: object): Ajv2020 {
-  // Setting values may be numbers beyond a double's range, which JSON.parse turns into infinity.
+  // Setting values may be numbers beyond the range of a double, which JSON.parse turns into Infinity.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, strictNumbers: false });
   // Node and Jest see the default export of this CommonJS package differently from its types.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -243,7 +243,7 @@ function errorsOf({ errors }: ValidateFunction): string {
     .join('; ');
 }
 
-/** A copy of the document in which every object is limited to the members it names. */
+/** Returns a copy of the document in which every object schema allows only the members that it names. */
 function closed<T>(node: T): T {
   if (Array.isArray(node)) return node.map(closed) as T;
   if (typeof node !== 'object' || node === null) return node;

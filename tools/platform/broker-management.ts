@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How many messages and consumers a queue has. Statistics lag by up to five seconds. */
+/** Numbers of messages and consumers of a queue; they lag by up to 5 s. */
 export interface QueueState {
   messages: number;
   consumers: number;
 }
 
-/** A queue as it was declared, and what lies in it. */
+/** The declaration of a queue, and its number of messages. */
 export interface QueueDeclaration {
   name: string;
   type: string;
@@ -17,8 +17,8 @@ export interface QueueDeclaration {
 }
 
 /**
- * What was agreed on a connection, and what a consumer asked for: a limit of its whole channel is not its
- * own, which is 0 then.
+ * Settings that connections negotiated and that consumers requested. Where the prefetch limit is set for a
+ * whole channel, the `prefetch_count` of its consumers is 0.
  */
 export interface ClientSettings {
   connections: { frame_max: number; user_provided_name?: string }[];
@@ -49,11 +49,12 @@ interface ManagementMessage {
   properties: Record<string, unknown> & { headers?: Record<string, unknown> };
 }
 
+/** Maximum wait until a quorum queue has a leader, in ms. */
 const LEADER_MS = 5_000;
-/** What the management API says of a negative confirm. */
+/** The management API's error text for a negative confirm. */
 const REFUSED = 'rejected Unable to publish message';
 
-/** One virtual host of a broker as its management API shows it. */
+/** A virtual host of a broker, through the broker's management API. */
 export class BrokerManagement {
   private readonly authorization: string;
   private readonly origin: string;
@@ -67,7 +68,7 @@ export class BrokerManagement {
     this.origin = url.origin;
   }
 
-  /** Null when there is no such queue. */
+  /** Returns null if there is no such queue. */
   async queue(name: string): Promise<QueueState | null> {
     const found = await this.find<Partial<QueueState>>(`queues/${this.scope}/${encodeURIComponent(name)}`);
     return found === null ? null : { messages: found.messages ?? 0, consumers: found.consumers ?? 0 };
@@ -78,20 +79,20 @@ export class BrokerManagement {
     return queues.map(({ name }) => name).sort();
   }
 
-  /** All queues with how they were declared. */
+  /** Returns all queues with their declarations. */
   queueDeclarations(): Promise<QueueDeclaration[]> {
     return this.send('GET', `queues/${this.scope}`);
   }
 
   /**
-   * How many messages each queue holds now. Statistics, which the other methods read, lag, and those of a
-   * node that is gone may stay for ever.
+   * Returns the current number of messages in each queue. The other methods read statistics, which lag, and
+   * which may persist for ever after their node is gone.
    */
   queueTotals(): Promise<{ name: string; type: string; messages?: number }[]> {
     return this.send('GET', `queues/${this.scope}?disable_stats=true&enable_queue_totals=true`);
   }
 
-  /** The connections to the virtual host and their consumers. Statistics lag by up to five seconds. */
+  /** Returns the connections to the virtual host and their consumers. They lag by up to 5 s. */
   async clientSettings(): Promise<ClientSettings> {
     return {
       connections: await this.send('GET', `vhosts/${this.scope}/connections`),
@@ -99,7 +100,7 @@ export class BrokerManagement {
     };
   }
 
-  /** Null when there is no such exchange. */
+  /** Returns null if there is no such exchange. */
   async exchange(name: string): Promise<{ type: string; durable: boolean } | null> {
     return this.find(`exchanges/${this.scope}/${encodeURIComponent(name)}`);
   }
@@ -120,9 +121,9 @@ export class BrokerManagement {
   }
 
   /**
-   * Publishes; true when at least one queue got the message. An empty exchange name reaches a queue by
-   * routing key. A quorum queue refuses what comes before it has its leader, as a publisher's confirm would
-   * say: then it is published again, for up to 5 s.
+   * Publishes a message. Returns true if at least one queue got it. With an empty exchange name the routing
+   * key is the queue's name. A quorum queue without a leader refuses messages (a negative confirm), so
+   * publishing is retried for up to 5 s.
    */
   async publish(
     exchange: string,
@@ -141,7 +142,8 @@ export class BrokerManagement {
   }
 
   /**
-   * Declares a queue bound to a durable fanout exchange (made if missing), to see what is published there.
+   * Declares a queue bound to a durable fanout exchange (created if missing), to collect the messages
+   * published there.
    */
   async bindQueue(exchange: string, queue: string): Promise<void> {
     const [exchangeName, queueName] = [exchange, queue].map(encodeURIComponent);
@@ -150,14 +152,14 @@ export class BrokerManagement {
     await this.send('POST', `bindings/${this.scope}/e/${exchangeName}/q/${queueName}`, { routing_key: '' });
   }
 
-  /** The broker's own account of its nodes; seconds old. */
+  /** Returns the alarms of the broker's nodes, a few seconds old. */
   nodes(): Promise<{ mem_alarm: boolean; disk_free_alarm: boolean }[]> {
     return this.send('GET', 'nodes');
   }
 
   /**
-   * The broker's version, and how many connections, channels, consumers, queues and exchanges it has; seconds
-   * old.
+   * Returns the broker's version and its numbers of connections, channels, consumers, queues and exchanges, a
+   * few seconds old.
    */
   overview(): Promise<{ rabbitmq_version: string; object_totals: Record<string, number> }> {
     return this.send('GET', 'overview');
@@ -167,7 +169,7 @@ export class BrokerManagement {
     return (await this.overview()).rabbitmq_version;
   }
 
-  /** Makes the virtual host and gives this user all rights on it. */
+  /** Creates the virtual host and grants this user all rights on it. */
   async createVhost(): Promise<void> {
     const user =
       Buffer.from(this.authorization.slice('Basic '.length), 'base64').toString().split(':', 1)[0] ?? '';
@@ -210,6 +212,6 @@ export class BrokerManagement {
 
 async function read<T>(response: Response, path: string): Promise<T> {
   const text = await response.text();
-  if (!response.ok) throw new Error(`broker management answered ${response.status} to ${path}: ${text}`);
+  if (!response.ok) throw new Error(`broker management responded ${response.status} to ${path}: ${text}`);
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }

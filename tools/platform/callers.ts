@@ -8,14 +8,14 @@ export const DEMO_BACKEND = {
   sharedSecret: APPLICATION_SECRETS['demo-backend'],
 } as const;
 
-/** What a JSON request has besides its method and address. */
+/** Parts of a JSON request besides its method and URL. */
 export interface JsonCall {
   readonly token?: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Headers and body of a JSON request, as fetch takes them. */
+/** Returns the headers and body of a JSON request, as fetch takes them. */
 export function jsonRequest({ token, body, headers }: JsonCall): {
   headers: Record<string, string>;
   body?: string;
@@ -30,15 +30,18 @@ export function jsonRequest({ token, body, headers }: JsonCall): {
   };
 }
 
-/** The JSON of a response. @throws {Error} with the beginning of the response unless its status is 2xx */
+/**
+ * Sends a request and returns its response's JSON.
+ * @throws {Error} with the start of the response unless its status is 2xx
+ */
 export async function callJson<T>(method: string, url: string, call: JsonCall = {}): Promise<T> {
   const response = await fetch(url, { method, ...jsonRequest(call) });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${url} led to ${response.status}: ${text.slice(0, 300)}`);
+  if (!response.ok) throw new Error(`${method} ${url} responded ${response.status}: ${text.slice(0, 300)}`);
   return JSON.parse(text) as T;
 }
 
-/** An access token of a user, by the word of an application. */
+/** Returns an access token of a user, on the authority of a trusted application. */
 export async function signIn(
   authUrl: string,
   userName: string,
@@ -50,17 +53,17 @@ export async function signIn(
   return (await callJson<{ accessToken: string }>('POST', url, { body })).accessToken;
 }
 
-/** The status of the response to a request without a body. */
+/** Sends a request without a body and returns the status of the response. */
 export async function statusOf(method: string, url: string, token: string): Promise<number> {
   const response = await fetch(url, { method, ...jsonRequest({ token }) });
   await response.arrayBuffer();
   return response.status;
 }
 
-/** Claims that a caller has over the usual ones of an internal partner. */
+/** Claims in addition to, or instead of, the default ones of an internal partner. */
 type Claims = Readonly<Record<string, unknown>>;
 
-/** A genuine HS256 access token of these services, signed with their configured key. */
+/** Returns a valid HS256 access token of these services, signed with their configured key. */
 export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Claims = {}): string {
   const now = Math.floor(Date.now() / 1_000);
   const header = { alg: 'HS256', kid: 'access-development', typ: 'at+jwt' } as const;
@@ -87,7 +90,7 @@ export function makeAccessToken({ ports, secret }: PlatformSettings, claims: Cla
   return jwt.sign(payload, key, { header });
 }
 
-/** What of a trust request is signed, in the order in which it is. */
+/** Signed fields of a trust request, in the order of signing. */
 const SIGNED_FIELDS = [
   ...(['requestTimestampUtc', 'applicationKey', 'persona', 'userName'] as const),
   ...(['serviceProviderID', 'name', 'userAccountID', 'personID'] as const),
@@ -95,8 +98,8 @@ const SIGNED_FIELDS = [
 type TrustFields = Readonly<Partial<Record<(typeof SIGNED_FIELDS)[number], string | number | null>>>;
 
 /**
- * The `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined by LF.
- * Written out here and not imported, because the tour plays a foreign backend that has nothing but the
+ * Returns the `authenticationCode` of a trust request: HMAC-SHA256, in padded base64, over nine lines joined
+ * by LF. Implemented here instead of imported, because the tour plays a foreign backend that has only the
  * documentation.
  */
 export function signTrustRequest(fields: TrustFields, sharedSecret: string): string {

@@ -1,7 +1,7 @@
 import { textTable } from './command-line.ts';
 
 describe('textTable', () => {
-  it('has columns as wide as they must be, those of figures aligned right', () => {
+  it('has columns as wide as their content, with figures aligned right', () => {
     const rows = [
       ['sign-in', '9', '1.5 ms', '200 × 9'],
       ['list', '1200', '12.0 ms', '200 × 1199  429 × 1'],
@@ -14,7 +14,7 @@ describe('textTable', () => {
     ]);
   });
 
-  it('has a head alone when there is nothing to show', () => {
+  it('has only a head if there are no rows', () => {
     expect(textTable(['what', 'lost'], [])).toEqual(['what  lost', '────  ────']);
   });
 });

@@ -1,12 +1,12 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { FriendlyError } from './errors.ts';
 
-/** A mistake in the command line; the message is for the user. */
+/** A mistake in the command line, with a message for the user. */
 export class ArgumentsError extends Error {}
 
 /**
- * A command line as its users write it; what it cannot parse is thrown as ArgumentsError.
- * @param name e.g. `npm start`
+ * Creates the parser of a command line; for invalid arguments it throws ArgumentsError.
+ * @param name of the command as users type it, e.g. `npm start`
  */
 export function commandLine(name: string, usage: string, description: string): Command {
   return new Command(name)
@@ -15,7 +15,7 @@ export function commandLine(name: string, usage: string, description: string): C
     .helpOption('-h, --help', 'this text')
     .configureHelp({
       argumentDescription: ({ description }) => description,
-      // A flag that is off by default needs no word about it.
+      // Only strings and numbers show their default: a flag is always off by default.
       optionDescription: ({ description, defaultValue }) =>
         ['string', 'number'].includes(typeof defaultValue) ? `${description} (${defaultValue})` : description,
     })
@@ -28,28 +28,29 @@ export function commandLine(name: string, usage: string, description: string): C
     });
 }
 
-/** For an option's value. @throws {InvalidArgumentError} */
+/** Parses an option's value as a whole number of at most nine digits. @throws {InvalidArgumentError} */
 export function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
   return Number(text);
 }
 
 /**
- * For an option whose value is some of `known`, separated by commas.
- * @throws {InvalidArgumentError} that lists them
+ * Returns the parser of an option whose value is a list of `known` names, separated by commas.
+ * @throws {InvalidArgumentError} listing the known names
  */
 export function someOf<T extends string>(known: readonly T[]): (list: string) => T[] {
   return (list) =>
     list.split(',').map((name) => {
       const found = known.find((one) => one === name);
-      if (found === undefined) throw new InvalidArgumentError(`It takes some of: ${known.join(', ')}.`);
+      if (found === undefined)
+        throw new InvalidArgumentError(`Allowed, separated by commas: ${known.join(', ')}.`);
       return found;
     });
 }
 
 /**
- * Runs a program; what it throws is told, and ends it: with 2 for a mistake in the command line, else with
- * `failure`.
+ * Runs a program. If it throws, prints the error and exits: with 2 for a mistake in the command line,
+ * otherwise with `failure`.
  */
 export function runMain(main: () => void | Promise<void>, failure = 1): void {
   Promise.resolve()
@@ -60,28 +61,31 @@ export function runMain(main: () => void | Promise<void>, failure = 1): void {
     });
 }
 
-/** Without a stack where the message is all that the user needs. */
+/** Prints an error, without its stack if its message is written for the user. */
 export function complain(error: unknown): void {
   const isForUser = error instanceof FriendlyError || error instanceof ArgumentsError;
   console.error(isForUser ? `✘ ${error.message}` : error);
 }
 
-/** Calls `end` on the signals that ask a process to end. */
+/** Calls `end` on the signals that request termination. */
 export function onEndSignal(end: (signal: NodeJS.Signals) => void): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(signal));
 }
 
-/** Prints lines, each with the seconds since this was called. */
+/** Returns a function that prints a line after the seconds since this call. */
 export function timedReport(): (line: string) => void {
   const startedAtMs = performance.now();
   return (line) =>
     console.log(`${((performance.now() - startedAtMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`);
 }
 
-/** `12`, `-0.5`, `3 %`, `1.5 ms` */
+/** A cell that holds a figure: `12`, `-0.5`, `3 %`, `1.5 ms`. */
 const FIGURE = /^-?[\d.]+( [%a-zA-Zµ]\S*)?$/;
 
-/** Lines of a table, its columns as wide as they must be. Columns of figures are aligned right. */
+/**
+ * Returns the lines of a table whose columns are as wide as their content. Columns of figures are aligned
+ * right.
+ */
 export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),

@@ -16,7 +16,7 @@ export interface DatabaseUrls {
   readonly app: string;
 }
 
-/** Creates what is missing of each service's roles and database; safe to repeat. */
+/** Creates the missing roles and databases of the services, and sets the roles' passwords; safe to repeat. */
 export async function createDatabases(
   adminUrl: string,
   databases: readonly ServiceDatabase[],
@@ -29,7 +29,7 @@ export async function createDatabases(
   await queryAt(adminUrl, ...databases.flatMap((database) => creation(database, names)));
 }
 
-/** Disconnects everybody and removes databases and roles again. */
+/** Closes all connections to the databases, and drops these with their roles. */
 export async function dropDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
   const statements = databases.flatMap(({ service }) => [
     `DROP DATABASE IF EXISTS ${pg.escapeIdentifier(service)} WITH (FORCE)`,
@@ -40,8 +40,9 @@ export async function dropDatabases(adminUrl: string, databases: readonly Servic
 }
 
 /**
- * CREATE DATABASE and GRANT take no parameters.
- * @param present names of roles and databases that there are
+ * Returns the statements that create a service's roles and database. CREATE DATABASE and GRANT take no
+ * parameters.
+ * @param present names of existing roles and databases
  */
 function creation(
   { service, ownerPassword, appPassword }: ServiceDatabase,
@@ -60,7 +61,7 @@ function creation(
   ];
 }
 
-/** Where a service finds its database on the server of `adminUrl`. */
+/** Returns the URLs of a service's database on the server of `adminUrl`. */
 export function databaseUrls(adminUrl: string, database: ServiceDatabase): DatabaseUrls {
   const urlFor = (role: string, password: string): string => {
     const url = new URL(adminUrl);

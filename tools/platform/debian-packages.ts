@@ -11,22 +11,22 @@ const DEBIAN_KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** A package and what it depends on. */
 export interface PackageSet {
   readonly name: string;
-  /** Which of it and its dependencies are taken. */
+  /** Whether the package, or one of its dependencies, is unpacked. */
   readonly isWanted: (name: string) => boolean;
-  /** The release of Debian that they come from; null: the system's own sources. */
+  /** Release of Debian that they come from; null for the system's own sources. */
   readonly release: string | null;
 }
 
-/** True on a Debian-like system, whose packages can be unpacked in private. */
+/** Whether this is a Debian-like system, whose packages can be unpacked without installing them. */
 export function hasDebianPackages(): boolean {
   return ['apt-get', 'apt-cache', 'dpkg'].every((program) => findOnPath(program) !== null);
 }
 
 /**
- * Unpacks packages into the empty folder `root` and installs nothing: no root needed, nothing on the system
- * changes.
- * @param work an empty folder for what is downloaded
- * @throws {Error} with the package manager's own reason when they cannot be had
+ * Unpacks packages into the empty folder `root` without installing them: this needs no root rights and
+ * changes nothing on the system.
+ * @param work an empty folder for the downloads
+ * @throws {Error} with the package manager's own reason if they cannot be downloaded
  */
 export async function unpackPackages(packages: PackageSet, work: string, root: string): Promise<void> {
   const own = join(work, 'apt');
@@ -40,8 +40,8 @@ export async function unpackPackages(packages: PackageSet, work: string, root: s
 }
 
 /**
- * The system's own package lists may be missing (slim images) or name versions that are gone: lists of our
- * own, in `folder`.
+ * Returns options that make apt keep package lists of its own in `folder`: those of the system may be missing
+ * (slim images) or name versions that no longer exist.
  */
 function privateApt(folder: string): string[] {
   const status = join(folder, 'status');
@@ -49,10 +49,10 @@ function privateApt(folder: string): string[] {
   return asOptions({
     'Dir::State': join(folder, 'state'),
     'Dir::State::lists': join(folder, 'state/lists'),
-    'Dir::State::status': status, // what is installed here does not matter
+    'Dir::State::status': status, // empty: no package counts as installed
     'Dir::Cache': join(folder, 'cache'),
     'Dir::Cache::archives': join(folder, 'cache/archives'),
-    'Dir::Cache::pkgcache': 'pkgcache.bin', // slim images keep none, and every step would read the lists again
+    'Dir::Cache::pkgcache': 'pkgcache.bin', // slim images disable it, and every step would parse the lists again
     'Acquire::Languages': 'none',
     'Acquire::http::Timeout': '20',
     'APT::Sandbox::User': '', // the account _apt cannot write here
@@ -61,8 +61,8 @@ function privateApt(folder: string): string[] {
 }
 
 /**
- * Another release at the mirrors that this Debian takes its own packages from.
- * @throws {Error} on another system
+ * Returns options for another release, from the mirrors that this Debian uses for its own packages.
+ * @throws {Error} on a system that uses no Debian mirror
  */
 async function sourcesOf(release: string, folder: string): Promise<string[]> {
   const own = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
@@ -73,7 +73,7 @@ async function sourcesOf(release: string, folder: string): Promise<string[]> {
   const sources = new Set(
     mirrors.map(([, , uri]) => `deb [signed-by=${DEBIAN_KEYS}] ${uri} ${release} main\n`),
   );
-  if (sources.size === 0) throw new Error('this system takes no packages from a mirror of Debian');
+  if (sources.size === 0) throw new Error('this system uses no Debian mirror');
   const list = join(folder, 'sources.list');
   writeFileSync(list, [...sources].join(''));
   const nothing = '/dev/null';
@@ -91,24 +91,24 @@ function asOptions(settings: Readonly<Record<string, string>>): string[] {
 }
 
 async function download({ name, isWanted }: PackageSet, folder: string, options: string[]): Promise<void> {
-  // One broken source of a third party fails the update, though the lists that matter came: it only explains
-  // what follows.
-  let whyNotUpdated: unknown = null;
+  // A broken source of a third party fails the update, although the needed lists may have arrived: its error
+  // is thrown only if the next step fails.
+  let updateError: unknown = null;
   await apt('apt-get', [...options, '--error-on=any', 'update']).catch((error: unknown) => {
-    whyNotUpdated = error;
+    updateError = error;
   });
   const kinds = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'];
   const without = kinds.map((kind) => `--no-${kind}`);
   const listed = await apt('apt-cache', [...options, 'depends', '--recurse', ...without, name]).catch(
     (error: unknown) => {
-      throw whyNotUpdated ?? error;
+      throw updateError ?? error;
     },
   );
   const names = new Set(listed.split('\n').filter(isWanted));
   await apt('apt-get', [...options, 'download', ...names], folder);
 }
 
-/** What a program of apt prints. @throws {Error} with its own reason, in one line */
+/** Runs a program of apt and returns its output. @throws {Error} with apt's own reason, in one line */
 async function apt(program: string, args: readonly string[], cwd = '/'): Promise<string> {
   try {
     return (await run(program, args, { cwd, timeout: APT_TIMEOUT_MS, maxBuffer: 2 ** 26 })).stdout;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { saveServiceEnvironment } from '#platform/state-folder.ts';
 import { readAdministration } from './environments.ts';
 
-describe('what administering a service takes', () => {
+describe('readAdministration', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'administration-'));
@@ -16,7 +16,7 @@ describe('what administering a service takes', () => {
     ['settings', { DATABASE_URL: 'app' }],
     ['task', { DATABASE_URL: 'app', RABBITMQ_MAIN_URL: 'main', RABBITMQ_SCHEDULING_URL: 'scheduling' }],
   ] as const)(
-    'is told from an environment that its owner alone can read, and nothing else of it: %s',
+    'reads only what administration needs, from a file that only its owner can read: %s',
     (service, needed) => {
       saveServiceEnvironment(folder, `${service}-service`, { ...needed, CURSOR_HMAC_KEY: 'other' });
       expect(readAdministration(folder, service)).toEqual(needed);

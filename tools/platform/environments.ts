@@ -6,31 +6,31 @@ import type { Deployable, Service, ServiceName } from './programs.ts';
 export interface PlatformSettings {
   readonly ports: PortTable;
   readonly databases: Readonly<Record<ServiceName, DatabaseUrls>>;
-  /** AMQP addresses with their virtual hosts; npm start has one for both. */
+  /** AMQP URLs with their virtual hosts; `npm start` uses the same URL for both. */
   readonly mainBusUrl: string;
   readonly schedulingBusUrl: string;
-  /** The random secret of this state folder called `name`. */
+  /** Returns the random secret `name` of this state folder. */
   readonly secret: (name: string) => string;
-  /** Where neighbours keep what they heard. */
+  /** Folder of the neighbours' ledgers. */
   readonly neighboursFolder: string;
 }
 
 /** Password of every development identity. Source: the development identities in the README. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
-/** Shared secrets of the development applications by their keys. Source: the same. */
+/** Shared secrets of the development applications, by application key. Source: as above. */
 export const APPLICATION_SECRETS = {
   'demo-backend': 'demo-backend-secret-for-local-use-only-000001',
   'demo-reports': 'demo-reports-secret-for-local-use-only-000002',
 } as const;
 export const TOKEN_AUDIENCE = 'property-platform';
-/** The auth service as the identity provider knows it. */
+/** Client id of the auth service at the identity provider. */
 const OPENID_CLIENT_ID = 'auth-service';
 
 export function localUrl(port: number): string {
   return `http://127.0.0.1:${port}`;
 }
 
-/** Where every program answers, by the variables that the tour and other callers read. */
+/** Returns the URL of every program, in the variables that the tour and other callers read. */
 export function addressVariables(ports: PortTable): Variables {
   return {
     AUTH_URL: localUrl(ports.auth),
@@ -55,8 +55,8 @@ export function serviceEnvironment(service: Service, settings: PlatformSettings)
 }
 
 /**
- * Environment of a service's main program in production. Without single sign-on: its provider here has no
- * certificate, which production refuses.
+ * Returns the environment of a service's main program in production. It has no single sign-on, because the
+ * local identity provider has no certificate, which production requires.
  */
 export function productionEnvironment(service: Service, settings: PlatformSettings): Variables {
   const variables = Object.entries(serviceEnvironment(service, settings));
@@ -64,7 +64,10 @@ export function productionEnvironment(service: Service, settings: PlatformSettin
   return { ...Object.fromEntries(kept), NODE_ENV: 'production', SHUTDOWN_GRACE_MS: '0' };
 }
 
-/** Environment of a service's migrate program, and of loading the development identities. */
+/**
+ * Returns the environment of a service's migrate program, and of the program that loads the development
+ * identities.
+ */
 export function ownerEnvironment(service: Service, settings: PlatformSettings): Variables {
   return {
     ...serviceEnvironment(service, settings),
@@ -72,7 +75,7 @@ export function ownerEnvironment(service: Service, settings: PlatformSettings): 
   };
 }
 
-/** What is left of `ownerEnvironment` for a service's main program. */
+/** Returns the part of `ownerEnvironment` that a service's main program may have. */
 export function withoutOwner({ MIGRATION_DATABASE_URL: _owner, ...variables }: Variables): Variables {
   return variables;
 }
@@ -96,7 +99,7 @@ function commonVariables(deployable: Deployable, { ports }: PlatformSettings): V
   return { NODE_ENV: 'development', HOST: '127.0.0.1', PORT: String(ports[deployable.port]) };
 }
 
-/** What checking access tokens takes. */
+/** Returns the variables for validating access tokens. */
 export function tokenVariables({ ports, secret }: PlatformSettings): Variables {
   return {
     TOKEN_ISSUER: localUrl(ports.auth),
@@ -115,7 +118,7 @@ function busVariables({ mainBusUrl, schedulingBusUrl }: PlatformSettings): Varia
   };
 }
 
-/** How a service proves to the auth service who it is. */
+/** Returns a service's own credentials at the auth service. */
 function ownIdentity({ secret }: PlatformSettings): Variables {
   return {
     SERVICE_APPLICATION_KEY: 'platform-services',
@@ -151,8 +154,8 @@ const ADMINISTRATION: Readonly<Record<ServiceName, readonly string[]>> = {
 };
 
 /**
- * What administering a service takes and nothing else of its environment, as the last start of this state
- * folder noted it; empty when there was none.
+ * Returns the variables that a service's administration needs, and no others, as the last start of this state
+ * folder saved them; empty before the first start.
  */
 export function readAdministration(stateFolder: string, service: ServiceName): Variables {
   const environment = readServiceEnvironment(stateFolder, `${service}-service`);

@@ -19,7 +19,7 @@ const DOCUMENTS = ['auth', 'settings', 'task'].map((name) => {
 });
 const NUL = HOSTILE_TEXTS.find((text) => text.includes('\0')) ?? '';
 
-/** `<operationId> <mediaType>` with the names that its schema gives the members of a body. */
+/** The request bodies of all operations, with the member names of their schemas. */
 const BODIES = DOCUMENTS.flatMap((document) =>
   Object.values(document.paths).flatMap((methods) =>
     Object.values(methods).flatMap((operation) =>
@@ -40,7 +40,7 @@ function requestsOf(operationId: string): HostileRequest[] {
 
 describe('the catalogue of hostile requests', () => {
   it.each(BODIES)(
-    'has each member of $operationId’s $mediaType hostile',
+    'makes each member of the $mediaType body of $operationId hostile',
     ({ operationId, mediaType, members }) => {
       const bodies = requestsOf(operationId).filter(({ headers }) =>
         headers.some(([name, value]) => name === 'Content-Type' && value === mediaType),
@@ -51,7 +51,7 @@ describe('the catalogue of hostile requests', () => {
     },
   );
 
-  it('has the members of members too', () => {
+  it('makes nested members hostile too', () => {
     const tricks = requestsOf('writeSettings').map(({ trick }) => trick);
     for (const member of ['delete', 'ifMatch', 'ifNoneMatch', 'settingValue'])
       expect(tricks.some((trick) => trick.startsWith(`body.writes.0.${member} is `))).toBe(true);
@@ -69,7 +69,7 @@ describe('the catalogue of hostile requests', () => {
     );
   });
 
-  it('names one resource by operation, and takes turns with several', () => {
+  it('uses a known value for its operation, and rotates through several', () => {
     const known = { id: 'a-schedule', 'completeInstance.id': ['one', 'two'] };
     const requests = DOCUMENTS.flatMap((document) => hostileRequests(document, known));
     const targetsOf = (operationId: string): string[] =>

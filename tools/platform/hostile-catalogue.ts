@@ -1,9 +1,8 @@
 import hostileTexts from './hostile-texts.json' with { type: 'json' };
 
 /**
- * The one catalogue of hostile requests: made from a service's API document, sent by `npm run fuzz` and by an
- * integration test of each service. Whatever it sends, no response may be 500 or above, and none may be
- * missing.
+ * The catalogue of hostile requests, generated from a service's API document. `npm run fuzz` and an
+ * integration test of each service send it. Every request must get a response, and none of 500 or above.
  */
 
 type Repeated = {
@@ -12,7 +11,7 @@ type Repeated = {
   readonly before?: string;
   readonly after?: string;
 };
-/** A text of a corpus file; long ones are stored as a repetition. */
+/** A text of a corpus file; a long one is stored as a repetition. */
 export type RepeatableText = string | Repeated;
 
 export function expandText(text: RepeatableText): string {
@@ -21,17 +20,17 @@ export function expandText(text: RepeatableText): string {
 }
 
 /**
- * Texts that have broken programs: NUL, control characters, lone surrogates, directions, lengths up to 64
- * KiB, injections.
+ * Texts that have broken programs: NUL, control characters, lone surrogates, marks of text direction, lengths
+ * up to 64 KiB, injections.
  */
 export const HOSTILE_TEXTS: readonly string[] = (hostileTexts as readonly RepeatableText[]).map(expandText);
 
-/** JSON values of other types than most members have. */
+/** JSON values whose type is wrong for most members. */
 const HOSTILE_VALUES: readonly unknown[] = [null, true, -1, 1e308, [], {}, [[]], { length: 1e9 }];
 
 /**
- * Percent-encodes whatever may not stand in a target; a lone surrogate, which has no UTF-8, becomes the three
- * bytes that careless encoders produce.
+ * Percent-encodes every character that a request target may not contain. A lone surrogate has no UTF-8 form,
+ * and becomes the three bytes that careless encoders produce.
  */
 export function percentEncode(text: string): string {
   return text.replace(/[^\w.~-]/gu, (character) =>
@@ -90,10 +89,10 @@ interface CataloguedOperation {
   readonly security?: readonly object[];
 }
 
-/** A request as it goes on the wire, but for its token. */
+/** A request that is complete but for its token. */
 export interface HostileRequest {
   readonly operationId: string;
-  /** What was done to it, in words. */
+  /** Description of the hostile part. */
   readonly trick: string;
   readonly method: string;
   readonly target: string;
@@ -103,16 +102,16 @@ export interface HostileRequest {
 }
 
 /**
- * Values for parameters of the running service, by `<operationId>.<name>` or by name, in place of the
- * document's examples. Of a list each hostile body takes the next: a command that succeeds would leave
- * nothing to do for the one after it.
+ * Parameter values that exist in the running service, by `<operationId>.<name>` or by name, in place of the
+ * document's examples. Hostile bodies rotate through a list, because a command that succeeds may leave
+ * nothing to do for the next one on the same resource.
  */
 export type KnownValues = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Every operation with HEAD and OPTIONS; with each parameter hostile while the others are valid, those that
- * are optional absent and present; with all parameters hostile at once; and with each member that its schemas
- * know hostile, in each example of its body.
+ * Returns requests for every operation: HEAD and OPTIONS; each parameter hostile while the others are valid,
+ * once with and once without the optional ones; all parameters hostile at once; and each member of the schema
+ * hostile, in each example of the body.
  */
 export function hostileRequests(document: CataloguedDocument, known: KnownValues = {}): HostileRequest[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -136,12 +135,12 @@ interface Base {
   readonly path: string;
   readonly method: string;
   readonly needsToken: boolean;
-  /** An application proves itself with HTTP Basic. */
+  /** Whether an application authenticates with HTTP Basic. */
   readonly needsBasic: boolean;
   /** Values of parameters by name, not encoded. */
   readonly values: ReadonlyMap<string, string>;
-  /** Values that bodies take turns with. */
-  readonly turns: ReadonlyMap<string, readonly string[]>;
+  /** Parameter values that hostile bodies rotate through. */
+  readonly rotations: ReadonlyMap<string, readonly string[]>;
   readonly body: Body | null;
 }
 
@@ -155,7 +154,7 @@ function baseOf(
   { path, method, operation }: Pick<Base, 'path' | 'method' | 'operation'>,
   known: KnownValues,
 ): Base {
-  const turns = new Map<string, readonly string[]>();
+  const rotations = new Map<string, readonly string[]>();
   const values = new Map<string, string>();
   for (const parameter of operation.parameters ?? []) {
     const { name } = parameter;
@@ -163,7 +162,7 @@ function baseOf(
     if (given === null) continue;
     const list = [given].flat();
     values.set(name, list[0] ?? '');
-    if (list.length > 1) turns.set(name, list);
+    if (list.length > 1) rotations.set(name, list);
   }
   const security = operation.security ?? document.security ?? [];
   const [body] = bodiesOf(document, operation);
@@ -174,13 +173,13 @@ function baseOf(
     needsToken: security.some((one) => 'accessToken' in one),
     needsBasic: security.some((one) => 'application' in one),
     values,
-    turns,
+    rotations,
     body: body === undefined ? null : { mediaType: body.mediaType, value: body.value },
   };
 }
 
 interface DescribedBody extends Body {
-  /** Members that the schema knows and the example does not have, each with a valid value. */
+  /** Members of the schema that the example lacks, each with a valid value. */
   readonly absent: readonly AbsentMember[];
 }
 
@@ -189,7 +188,7 @@ interface AbsentMember {
   readonly value: unknown;
 }
 
-/** Each example of each media type; where there is none, what the schema says. */
+/** Returns each example of each media type, or a sample of the schema if there is no example. */
 function bodiesOf(document: CataloguedDocument, { requestBody }: CataloguedOperation): DescribedBody[] {
   return Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, { schema = {}, examples = {} }]) => {
     const given = Object.values(examples).map(({ value }) => value);
@@ -198,7 +197,7 @@ function bodiesOf(document: CataloguedDocument, { requestBody }: CataloguedOpera
   });
 }
 
-/** The schema itself and those that it is put together from, `$ref` followed. */
+/** Returns the schema, its `$ref` resolved, and the schemas that it is composed of. */
 function schemasIn(document: CataloguedDocument, schema: ValueSchema): ValueSchema[] {
   const name = schema.$ref?.replace('#/components/schemas/', '');
   const resolved = name === undefined ? schema : (document.components?.schemas?.[name] ?? {});
@@ -229,12 +228,12 @@ function absentMembers(
   });
 }
 
-/** A value that a schema allows, as far as one can be told from it. */
+/** Returns a value that a schema allows, as far as the schema tells. */
 function sampleOf(document: CataloguedDocument, schema: ValueSchema): unknown {
   const schemas = schemasIn(document, schema);
   for (const { const: only, enum: choice = [], examples = [] } of schemas) {
-    const [said] = [only, ...examples, ...choice].filter((one) => one !== undefined);
-    if (said !== undefined) return said;
+    const [stated] = [only, ...examples, ...choice].filter((one) => one !== undefined);
+    if (stated !== undefined) return stated;
   }
   const types = schemas.flatMap(({ type }) => type ?? []);
   const items = schemas.find((one) => one.items !== undefined)?.items;
@@ -249,7 +248,9 @@ function sampleOf(document: CataloguedDocument, schema: ValueSchema): unknown {
   return sampleText(scalar) ?? 'x';
 }
 
-/** Null leaves the parameter out: of an optional text nobody knows which one is valid. */
+/**
+ * Returns null to leave the parameter out: the schema of an optional text does not tell which text is valid.
+ */
 function validValue({ example, schema = {}, required = false }: Parameter): string | null {
   if (example !== undefined) return textOf(example);
   const [type] = [schema.type ?? []].flat().filter((one) => one !== 'null');
@@ -266,7 +267,10 @@ function sampleText({ format }: ValueSchema): string | null {
   return null;
 }
 
-/** What an optional text may be, by name. Not `pageKey`: only its list makes one. */
+/**
+ * Valid values of optional texts, by name. `pageKey` is missing, because only a page of its list provides
+ * one.
+ */
 const OPTIONAL_TEXTS: Readonly<Record<string, string>> = {
   'Idempotency-Key': 'a-request-of-the-catalogue',
   'If-Match': '*',
@@ -281,7 +285,10 @@ const OPTIONAL_TEXTS: Readonly<Record<string, string>> = {
   subsystem: 'billing',
 };
 
-/** With the optional texts too; null when there is none. Of two conditions one: together they are refused. */
+/**
+ * Returns the request with its optional texts as well; null if it has none. Sets only one of If-Match and
+ * If-None-Match, because both together are refused.
+ */
 function withOptionalTexts(base: Base): Base | null {
   const names = (base.operation.parameters ?? []).map(({ name }) => name);
   const added = names.flatMap((name) => {
@@ -297,15 +304,15 @@ function withHostileParameters(base: Base): HostileRequest[] {
   if (names.length === 0) return [];
   const full = withOptionalTexts(base);
   return HOSTILE_TEXTS.flatMap((text) => [
-    ...names.map((name) => finish(withValue(base, name, text), `${name} is ${shown(text)}`)),
+    ...names.map((name) => finish(withValue(base, name, text), `${name} is ${excerptOf(text)}`)),
     ...(full === null
       ? []
       : names.map((name) =>
-          finish(withValue(full, name, text), `${name} is ${shown(text)} beside optional ones`),
+          finish(withValue(full, name, text), `${name} is ${excerptOf(text)} beside optional ones`),
         )),
     finish(
       { ...base, values: new Map(names.map((name) => [name, text])) },
-      `every parameter is ${shown(text)}`,
+      `every parameter is ${excerptOf(text)}`,
     ),
   ]);
 }
@@ -330,19 +337,24 @@ function withHostileBodies(base: Base, bodies: readonly DescribedBody[]): Hostil
     hostiles.map((hostile, index) => {
       const body = { mediaType, value: withMember(value, path, hostile) };
       const turn = place * hostiles.length + index;
-      const turned = [...base.turns].map(([name, list]) => [name, list[turn % list.length] ?? ''] as const);
-      const values = new Map([...base.values, ...turned]);
-      return finish({ ...base, values, body }, `body.${path.join('.')} is ${shown(hostile)}`);
+      const rotated = [...base.rotations].map(
+        ([name, list]) => [name, list[turn % list.length] ?? ''] as const,
+      );
+      const values = new Map([...base.values, ...rotated]);
+      return finish({ ...base, values, body }, `body.${path.join('.')} is ${excerptOf(hostile)}`);
     }),
   );
 }
 
-/** A lone surrogate becomes the replacement character: credentials are UTF-8. */
+/**
+ * Makes the credentials hostile. They are encoded as UTF-8, so a lone surrogate becomes the replacement
+ * character.
+ */
 function withHostileCredentials(base: Base): HostileRequest[] {
   if (!base.needsBasic) return [];
   return HOSTILE_TEXTS.flatMap((text) =>
     [`${text}:secret`, `demo-backend:${text}`, text].map((credentials) => {
-      const request = finish(base, `credentials are ${shown(credentials)}`);
+      const request = finish(base, `credentials are ${excerptOf(credentials)}`);
       const basic = `Basic ${Buffer.from(credentials).toString('base64')}`;
       return { ...request, headers: [['Authorization', basic] as const, ...request.headers] };
     }),
@@ -351,7 +363,7 @@ function withHostileCredentials(base: Base): HostileRequest[] {
 
 type MemberPath = readonly (string | number)[];
 
-/** The paths of all members of a value, those of objects and lists too; the empty one is the value itself. */
+/** Returns the paths of all members of a value, at any depth; the empty path is the value itself. */
 function pathsIn(value: unknown, path: MemberPath = []): MemberPath[] {
   if (typeof value !== 'object' || value === null) return [path];
   const inside = Object.entries(value).flatMap(([name, member]) => pathsIn(member, [...path, name]));
@@ -369,7 +381,7 @@ function withMember(value: unknown, [name, ...rest]: MemberPath, hostile: unknow
 }
 
 function finish(
-  { operation, path, method, needsToken, values, body }: Omit<Base, 'needsBasic' | 'turns'>,
+  { operation, path, method, needsToken, values, body }: Omit<Base, 'needsBasic' | 'rotations'>,
   trick: string,
 ): HostileRequest {
   const parameters = (operation.parameters ?? []).filter(({ name }) => values.has(name));
@@ -380,7 +392,7 @@ function finish(
   const where = path.replace(/\{(\w+)\}/g, (_whole, name: string) => percentEncode(valueOf(name)));
   const headers = parameters
     .filter((one) => one.in === 'header')
-    // Line ends would end the header: those requests are about framing, which is not this catalogue's.
+    // Line breaks would end the header, which makes a framing error. This catalogue does not test framing.
     .map(({ name }) => [name, valueOf(name).replace(/[\r\n]/g, ' ')] as const);
   return {
     operationId: operation.operationId,
@@ -405,6 +417,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-function shown(value: unknown): string {
+function excerptOf(value: unknown): string {
   return JSON.stringify(value).slice(0, 60);
 }

@@ -4,9 +4,9 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 const POLL_MS = 100;
 
 /**
- * Waits until no other process holds the lock `file`, and holds it until the function that it returns is
- * called or this process ends. A holder that was killed holds nothing: it is known by its number and when it
- * began. `onWait` is called when there is something to wait for.
+ * Acquires the lock `file`, waiting while another process holds it. It is held until the returned function is
+ * called or this process exits. The lock of a killed process is recognised as stale by the holder's pid and
+ * start time. Calls `onWait` once if it has to wait.
  */
 export function lock(file, onWait) {
   const mine = `${file}.${process.pid}`;
@@ -27,7 +27,7 @@ export function lock(file, onWait) {
   };
 }
 
-/** A hard link fails when the name exists: claiming is one atomic step. */
+/** Creating a hard link fails if the name exists, so claiming is one atomic step. */
 function claim(mine, file) {
   try {
     linkSync(mine, file);
@@ -38,7 +38,9 @@ function claim(mine, file) {
   }
 }
 
-/** Takes a dead holder's lock away; whoever was faster may hold it by now, and gets it back. */
+/**
+ * Removes the lock of a dead holder. If another process has claimed the lock in between, puts its lock back.
+ */
 function removeStale(file, holder, aside) {
   try {
     renameSync(file, aside);
@@ -50,8 +52,8 @@ function removeStale(file, holder, aside) {
 }
 
 /**
- * A process's number and, where the system tells it, when it began; just a number that is no process's when
- * there is none.
+ * Returns a process's pid and, if the system reports it, its start time; an empty text if there is no such
+ * process.
  */
 function identityOf(pid) {
   const stat = read(`/proc/${pid}/stat`);

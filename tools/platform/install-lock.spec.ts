@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const MODULE = join(__dirname, 'install-lock.mjs');
 
-describe('the lock around the installation', () => {
+describe('the installation lock', () => {
   let folder: string;
   let file: string;
   beforeEach(() => {
@@ -14,7 +14,7 @@ describe('the lock around the installation', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** Runs `work` in a process of its own that holds the lock. */
+  /** Runs `work` in a separate process that holds the lock. */
   const holder = (work: string): Promise<number | null> => {
     const script = `import { lock } from ${JSON.stringify(MODULE)};
       import { appendFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ describe('the lock around the installation', () => {
   const notes = (): string => readFileSync(join(folder, 'notes'), 'utf8');
   const inTwoSteps = `note('('); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50); note(')'); release();`;
 
-  it('lets one process in at a time', async () => {
+  it('is held by one process at a time', async () => {
     expect(await Promise.all([1, 2, 3, 4].map(() => holder(inTwoSteps)))).toEqual([0, 0, 0, 0]);
     expect(notes()).toBe('()()()()');
     expect(existsSync(file)).toBe(false);
@@ -42,7 +42,7 @@ describe('the lock around the installation', () => {
     expect(notes()).toBe('()()');
   });
 
-  it('is not held by a process that only has the number of its holder', async () => {
+  it('is not held by a later process with the pid of its holder', async () => {
     writeFileSync(file, `${process.pid} 1 another life`);
     expect(await holder(inTwoSteps)).toBe(0);
   });

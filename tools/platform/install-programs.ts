@@ -3,9 +3,9 @@ import { findPostgresqlClient, unpackPostgresqlClient } from './postgresql-clien
 import { findPrometheus, unpackPrometheus } from './prometheus.ts';
 import { cacheFolder } from './state-folder.ts';
 
-/** A program that is taken out of Debian's packages, without installing them. */
+/** A program that is unpacked from Debian's packages, without installing them. */
 interface Program {
-  /** What there is; null without one. */
+  /** Returns the path of the program, or null if it is missing. */
   find: (cacheFolder: string) => string | null;
   unpack: (cacheFolder: string) => Promise<void>;
 }
@@ -16,7 +16,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   promtool: { find: (folder) => findPrometheus('promtool', folder), unpack: unpackPrometheus },
 };
 
-/** For `.ci/install`: brings each program that is named unless it is there, and says what there is then. */
+// For `.ci/install`: unpacks each named program unless it is present, and prints its path.
 const folder = cacheFolder();
 for (const name of process.argv.slice(2)) {
   const { find, unpack } = PROGRAMS[name]!;

@@ -13,15 +13,12 @@ const LOCK = join(WORKSPACE, '.installing');
 const NODE = join(WORKSPACE, 'node_modules/.bin/node');
 const RUNTIME_MAJOR = 24;
 
-/**
- * How long npm waits before another attempt. By its own settings it is silent for two minutes without a
- * network.
- */
-const SOON_AGAIN = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
+/** Short delays between npm's attempts. By default, npm is silent for two minutes without a network. */
+const QUICK_RETRIES = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
 
 /**
- * Installs what package-lock.json says, unless that is what node_modules holds already. Exits with a message
- * on failure.
+ * Installs the packages of package-lock.json, unless node_modules already holds exactly these. Exits with a
+ * message on failure.
  */
 export function ensureInstalled() {
   if (Number(process.versions.node.split('.')[0]) < 20) {
@@ -54,7 +51,7 @@ function install(wanted) {
   }
   if (!runtimeWorks()) {
     fail(
-      `npm ci went through, but ${NODE} is not Node ${RUNTIME_MAJOR}: its install script did not run. Check that npm's ignore-scripts is off.`,
+      `npm ci succeeded, but ${NODE} is not Node ${RUNTIME_MAJOR}: its install script did not run. Check that npm's ignore-scripts is off.`,
     );
   }
   writeFileSync(STAMP, wanted);
@@ -62,8 +59,8 @@ function install(wanted) {
 }
 
 /**
- * Installs only when there is no runtime at all: for programs that need nothing but Node and must not replace
- * the packages of processes that are running.
+ * Installs packages only if the workspace has no working Node. For programs that need nothing but Node, and
+ * must not replace the packages of running processes.
  */
 export function ensureRuntime() {
   if (!runtimeWorks()) ensureInstalled();
@@ -80,22 +77,21 @@ function runtimeWorks() {
 }
 
 function runNpmCi() {
-  // Also the development dependencies: the build, the embedded PostgreSQL and the runtime itself are among
-  // them.
-  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error', ...SOON_AGAIN];
+  // Includes the development dependencies, among them the build, the embedded PostgreSQL and Node itself.
+  const args = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error', ...QUICK_RETRIES];
   const npm = process.env.npm_execpath;
   const options = { cwd: WORKSPACE, stdio: 'inherit' };
   return npm ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync('npm', args, options);
 }
 
 /**
- * Runs a native TypeScript program of this workspace under its own Node and ends as it ends. Signals are
- * passed on; when this process loses its parent (npm was killed), the program is asked to end too.
+ * Runs a TypeScript program under the workspace's own Node, and exits with its exit code. Forwards SIGTERM
+ * and SIGHUP to it, and sends it SIGTERM when npm has ended, e.g. because it was killed.
  */
 export function runProgram(script, args) {
   const env = { ...process.env, PATH: `${dirname(NODE)}:${process.env.PATH ?? ''}` };
   const child = spawn(NODE, [join(WORKSPACE, script), ...args], { env, stdio: 'inherit' });
-  // Ctrl-C reaches the child by itself: it belongs to the same terminal group.
+  // Ctrl-C reaches the child directly: it belongs to the same process group of the terminal.
   process.on('SIGINT', () => {});
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   const npm = findNpm();
@@ -111,8 +107,8 @@ export function runProgram(script, args) {
 }
 
 /**
- * The process of npm that runs us: our parent, or the parent of the shell in between. Ourselves when npm does
- * not.
+ * Returns the pid of the npm that runs this process: the parent, or the parent of the shell in between.
+ * Without npm, returns this process's own pid.
  */
 function findNpm() {
   if (!process.env.npm_lifecycle_event) return process.pid;

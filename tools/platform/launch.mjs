@@ -1,8 +1,8 @@
 /**
- * What the scripts of package.json begin with: `node tools/platform/launch.mjs <program> [arguments]` runs a
- * program of this workspace under the workspace's own Node. `--install` before the program installs first
- * what package-lock.json says. Programs without it must not replace the packages of processes that are
- * running: for them, packages are installed only when there is no runtime at all.
+ * Entry point of the scripts in package.json: `node tools/platform/launch.mjs [--install] <program>
+ * [arguments]` runs a program of this workspace under the workspace's own Node. `--install` first installs
+ * the packages of package-lock.json. Programs without it must not replace the packages of running processes:
+ * for them, packages are installed only if the workspace has no working Node.
  */
 import { ensureInstalled, ensureRuntime, runProgram } from './install.mjs';
 

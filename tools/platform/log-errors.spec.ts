@@ -11,19 +11,19 @@ describe('defectsInLog', () => {
 
   it.each([
     ['a right that the role lacks', '42501'],
-    ['a table that is not there', '42P01'],
+    ['a missing table', '42P01'],
     ['a string that PostgreSQL cannot store', '22021'],
   ])('finds a warning about %s', (_, code) => {
     const defect = line('warn', { kind: 'sign-ins', err: { type: 'error', code }, msg: 'a purge failed' });
     expect(defectsInLog(defect)).toEqual([defect]);
   });
 
-  it('finds the error of PostgreSQL beneath another', () => {
+  it('finds the error of PostgreSQL that is the cause of another', () => {
     const err = { type: 'QueryFailedError', message: '…', cause: { type: 'error', code: '42501' } };
     expect(defectsInLog(line('warn', { err }))).toHaveLength(1);
   });
 
-  it('finds an error of the code in a warning', () => {
+  it('finds a programming error in a warning', () => {
     const err = { type: 'TypeError', message: "Cannot read properties of undefined (reading 'id')" };
     expect(defectsInLog(line('warn', { err, msg: 'failed, and will run again' }))).toHaveLength(1);
   });
@@ -39,7 +39,7 @@ describe('defectsInLog', () => {
     ['a contended transaction', line('warn', { err: { code: '40001' } })],
     ['a line of another program', 'Error: at level "error"'],
     ['nothing', ''],
-  ])('passes %s', (_, log) => {
+  ])('ignores %s', (_, log) => {
     expect(defectsInLog(log)).toEqual([]);
   });
 });
@@ -51,18 +51,18 @@ describe('failedJobsInLog', () => {
   it.each([
     ['a constraint', { type: 'error', code: '23505' }],
     ['a statement that took too long', { type: 'error', code: '57014' }],
-    ['an error of the code', { type: 'Error', message: 'no such month' }],
-  ])('finds a job that failed of %s', (_, err) => {
+    ['an error of the application', { type: 'Error', message: 'no such month' }],
+  ])('finds a job that failed with %s', (_, err) => {
     const other = line('warn', { err, msg: 'refused' });
     expect(failedJobsInLog(`${other}\n${failedOf(err)}\n`)).toEqual([failedOf(err)]);
   });
 
   it.each([
-    ['a server that is not there', { type: 'Error', code: 'ECONNREFUSED' }],
-    ['a server that is being ended', { type: 'error', code: '57P01' }],
+    ['an unreachable server', { type: 'Error', code: 'ECONNREFUSED' }],
+    ['a server that is shutting down', { type: 'error', code: '57P01' }],
     ['a lost connection', { type: 'DatabaseUnavailableError', message: 'the connection was lost' }],
     ['no connection in time', { type: 'Error', message: 'Connection terminated due to connection timeout' }],
-  ])('passes a job that failed of %s', (_, err) => {
+  ])('ignores a job that failed with %s', (_, err) => {
     expect(failedJobsInLog(failedOf(err))).toEqual([]);
   });
 });

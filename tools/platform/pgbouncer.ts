@@ -10,18 +10,18 @@ export interface PgbouncerInstallation {
   readonly version: string;
 }
 
-/** The first release that knows prepared statements in transaction mode. Debian 12 has an older one. */
+/** First version with prepared statements in transaction mode; Debian 12 has an older one. */
 const OLDEST = [1, 21] as const;
 const RELEASE = 'trixie';
 const PROGRAM = 'usr/sbin/pgbouncer';
 
-/** The program, and the libraries that it loads. */
+/** Packages of the program and of the libraries that it loads. */
 const WANTED =
   /^(pgbouncer|zlib1g|lib(c6|gcc-s1|cares2|event-2\.1-7t64|pam0g|audit1|cap-ng0|ssl3t64|zstd1|systemd0|cap2))$/;
 
 /**
- * PgBouncer as the system has it installed, or as `unpackPgbouncer` left it in `cacheFolder`; null without
- * one that is new enough.
+ * Returns the PgBouncer of the system, or the one that `unpackPgbouncer` put into `cacheFolder`; null if
+ * there is none that is new enough.
  */
 export function findPgbouncer(cacheFolder: string): PgbouncerInstallation | null {
   const installed = [findOnPath('pgbouncer'), `/${PROGRAM}`, join(rootIn(cacheFolder), PROGRAM)];
@@ -35,7 +35,7 @@ export function findPgbouncer(cacheFolder: string): PgbouncerInstallation | null
 
 /**
  * Unpacks Debian's package and its libraries into `cacheFolder`.
- * @throws {Error} that says why it cannot be had
+ * @throws {Error} with the reason if they cannot be downloaded or do not run
  */
 export async function unpackPgbouncer(cacheFolder: string): Promise<void> {
   const isWanted = (name: string): boolean => WANTED.test(name);
@@ -49,7 +49,7 @@ function rootIn(cacheFolder: string): string {
   return join(cacheFolder, `pgbouncer-${RELEASE}`);
 }
 
-/** Null when it does not run. */
+/** Returns null if the program does not run. */
 function versionOf(program: string): string | null {
   try {
     return (

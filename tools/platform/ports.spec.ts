@@ -7,8 +7,8 @@ import { claimRange, findFreePorts } from './ports.ts';
 import { findProcessStart } from './processes.ts';
 
 /**
- * Looks for ports in a process of its own, which lives until the test ends it. Every process begins at the
- * same place.
+ * Finds ports in a separate process, which lives until the test ends it. Every process begins at the same
+ * place of its range.
  */
 function startSeeker(count: number) {
   const script = `Math.random = () => 0.5;
@@ -25,7 +25,7 @@ function startSeeker(count: number) {
 }
 
 describe('findFreePorts', () => {
-  it('gives no port to two processes', async () => {
+  it('returns no port to two processes', async () => {
     const seekers = Array.from({ length: 4 }, () => startSeeker(10));
     try {
       const ports = (await Promise.all(seekers.map((seeker) => seeker.ports))).flat();
@@ -35,7 +35,7 @@ describe('findFreePorts', () => {
     }
   });
 
-  it('gives no port to two callers of one process', async () => {
+  it('returns no port to two callers in one process', async () => {
     const ports = (await Promise.all([findFreePorts(5), findFreePorts(5)])).flat();
     expect(new Set([...ports, ...(await findFreePorts(5))]).size).toBe(15);
   });
@@ -53,17 +53,17 @@ describe('a range of ports', () => {
     writeFileSync(join(folder, `${number}.json`), JSON.stringify(record));
   };
 
-  it('is that of a process for good', async () => {
+  it('stays the same for a process', async () => {
     expect(await claimRange(folder)).toBe(await claimRange(folder));
   });
 
-  it('is taken over from a process that has ended, whose number another one may have', async () => {
+  it('is taken over from a process that has ended, even if another process has its pid', async () => {
     const own = process.pid % 100;
     held(own, process.pid, 'another life');
     expect(await claimRange(folder)).toBe(own);
   });
 
-  it('is left to a process that runs', async () => {
+  it('is not taken from a running process', async () => {
     const own = process.pid % 100;
     held(own, process.ppid, findProcessStart(process.ppid)!);
     expect(await claimRange(folder)).toBe((own + 1) % 100);

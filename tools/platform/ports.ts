@@ -5,7 +5,10 @@ import { FriendlyError, isErrorCode } from './errors.ts';
 import { findProcessStart } from './processes.ts';
 import { claimRunRecord, findRunRecord, isSupervised, type RunRecord, sweepLeftovers } from './run-record.ts';
 
-/** Every port of the platform by its name in `--port <name>=<number>`, all on 127.0.0.1. */
+/**
+ * Default port of each part of the platform, all on 127.0.0.1. The names are those of `--port
+ * <name>=<number>`.
+ */
 export const DEFAULT_PORTS = {
   auth: 3001,
   settings: 3002,
@@ -34,8 +37,8 @@ export function isPortName(name: string): name is PortName {
 }
 
 /**
- * The ports of this start: every default moved by `offset`, except those chosen one by one.
- * @throws {RangeError} when a port is outside 1–65535 or two of them are the same.
+ * Returns the ports of this start: each default plus `offset`, except those chosen individually.
+ * @throws {RangeError} if a port is outside 1–65535 or two of them are equal.
  */
 export function choosePorts(offset: number, chosen: Readonly<Partial<PortTable>>): PortTable {
   const table = Object.fromEntries(
@@ -57,7 +60,7 @@ export async function findFreePortTable(): Promise<PortTable> {
   return Object.fromEntries(PORT_NAMES.map((name, index) => [name, ports[index]])) as PortTable;
 }
 
-/** True when a server may listen on 127.0.0.1:`port` right now. */
+/** Whether a server can listen on 127.0.0.1:`port` right now. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -68,40 +71,47 @@ export function isPortFree(port: number): Promise<boolean> {
   });
 }
 
-/** Below the range that the system hands to clients: such a port would go to the next outgoing connection. */
+/**
+ * First port of all ranges. They lie below the ephemeral ports, which the system gives to outgoing
+ * connections.
+ */
 const FIRST_PORT = 20_000;
 const RANGES = 100;
 const PORTS_PER_RANGE = 100;
-/** Open to every account of this machine. */
+/** Folder of the ranges' claims, open to every account of this machine. */
 const RANGES_FOLDER = '/tmp/property-platform-ports';
 
 let range: Promise<number> | null = null;
-/** How many of the range's ports were tried: none comes twice before all others came. */
+/**
+ * Number of ports of the range tried so far, from a random start: a port is tried again only after all
+ * others.
+ */
 let tried = Math.floor(Math.random() * PORTS_PER_RANGE);
 
 /**
- * `count` different ports of 127.0.0.1 that are free, out of a range that no other process takes ports from.
- * So nobody else can open
- * one of them before its server does.
- * @throws {FriendlyError} when the range has no more, or every range is taken
+ * Returns `count` different free ports of 127.0.0.1. They are from a range that no other process uses, so
+ * that no other process can open one of them before its server does.
+ * @throws {FriendlyError} if the range has too few free ports, or every range is claimed
  */
 export async function findFreePorts(count: number): Promise<number[]> {
   range ??= claimRange(RANGES_FOLDER);
   const firstPort = FIRST_PORT + (await range) * PORTS_PER_RANGE;
   const found: number[] = [];
-  for (let looks = 0; looks < PORTS_PER_RANGE && found.length < count; looks += 1) {
+  for (let attempt = 0; attempt < PORTS_PER_RANGE && found.length < count; attempt += 1) {
     const port = firstPort + (tried % PORTS_PER_RANGE);
     tried += 1;
     if (await isPortFree(port)) found.push(port);
   }
   if (found.length < count)
-    throw new FriendlyError(`Of the ports from ${firstPort} on only ${found.length} are free, not ${count}.`);
+    throw new FriendlyError(
+      `Only ${found.length} of the ports from ${firstPort} on are free; ${count} are needed.`,
+    );
   return found;
 }
 
 /**
- * The number of a range that is this process's until it ends. Code that is loaded twice in one process gets
- * the same one.
+ * Claims a range until this process ends, and returns its number. Returns the same range to code that is
+ * loaded twice in one process.
  */
 export async function claimRange(folder: string): Promise<number> {
   if (!existsSync(folder)) {
@@ -121,5 +131,5 @@ export async function claimRange(folder: string): Promise<number> {
     if (holder !== null && !isSupervised(holder)) await sweepLeftovers(file);
     if (claimRunRecord(file, record)) return number;
   }
-  throw new FriendlyError(`Every range of ports is taken (${folder}).`);
+  throw new FriendlyError(`Every range of ports is claimed (${folder}).`);
 }

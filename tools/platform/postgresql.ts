@@ -31,8 +31,8 @@ const START_TIMEOUT_MS = 60_000;
 const CRASH_TIMEOUT_MS = 10_000;
 
 /**
- * A private PostgreSQL on 127.0.0.1, its data made on the first start. It may be ended, and started again on
- * the same data.
+ * A private PostgreSQL on 127.0.0.1, whose data is created by the first start. It can be stopped, and started
+ * again on the same data.
  */
 export class Postgresql {
   readonly #place: ServerPlace;
@@ -40,7 +40,7 @@ export class Postgresql {
   readonly #isDurable: boolean;
   readonly port: number;
 
-  /** @param isDurable false: nothing is flushed to the disk, for a server that is thrown away */
+  /** @param isDurable false flushes nothing to disk, for a throw-away server */
   constructor(place: ServerPlace, { port, isDurable }: { port: number; isDurable: boolean }) {
     this.#place = place;
     this.#folder = join(place.folder, NAME);
@@ -48,7 +48,7 @@ export class Postgresql {
     this.port = port;
   }
 
-  /** The address of its superuser. */
+  /** URL of its superuser. */
   get url(): string {
     return `postgres://postgres:${this.#password}@127.0.0.1:${this.port}/postgres`;
   }
@@ -74,13 +74,15 @@ export class Postgresql {
     await waitUntilReady(server, () => acceptsConnections(this.url, server), START_TIMEOUT_MS);
   }
 
-  /** Cuts every session off at once; the next start recovers. */
+  /** Shuts down at once and cuts off every session; the next start recovers. */
   stopImmediately(): Promise<void> {
     return endProcess(this.#place.supervisor, NAME, 'SIGQUIT', [this.port]);
   }
 
-  /** Ends every process of it with SIGKILL: one that was left would write on beside the next server.
-   *  @throws {Error} when one survives */
+  /**
+   * Ends all its processes with SIGKILL. A survivor would keep writing beside the next server.
+   * @throws {Error} if one survives
+   */
   async crash(): Promise<void> {
     const processes = await this.freeze();
     for (const pid of processes) trySignal(pid, 'SIGKILL');
@@ -91,13 +93,16 @@ export class Postgresql {
     await eventually(expectGone, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 20 });
   }
 
-  /** Stops every process of it, until SIGCONT. The parent first: while it stands still it begins no more.
-   *  @throws {Error} when it goes on */
+  /**
+   * Stops all its processes until SIGCONT, and returns their pids. The parent is stopped first, so that it
+   * starts no further processes.
+   * @throws {Error} if the parent does not stop
+   */
   async freeze(): Promise<number[]> {
     const parent = this.#place.supervisor.running(NAME).pid;
     trySignal(parent, 'SIGSTOP');
     const expectStopped = (): void => {
-      if (!isStopped(parent)) throw new Error('PostgreSQL goes on after SIGSTOP');
+      if (!isStopped(parent)) throw new Error('PostgreSQL still runs after SIGSTOP');
     };
     await eventually(expectStopped, { timeoutMs: CRASH_TIMEOUT_MS, intervalMs: 5 });
     const children = childrenOf(parent);
@@ -105,7 +110,7 @@ export class Postgresql {
     return [parent, ...children];
   }
 
-  /** Runs statements as the superuser on one connection; gives the rows of the last. */
+  /** Runs statements as the superuser on one connection; returns the rows of the last. */
   async query<Row extends object>(database: string, ...statements: readonly Statement[]): Promise<Row[]> {
     const url = new URL(this.url);
     url.pathname = `/${database}`;
@@ -117,13 +122,13 @@ export class Postgresql {
   }
 }
 
-/** Runs statements on a connection of their own; gives the rows of the last. */
+/** Runs statements on a new connection; returns the rows of the last. */
 export async function queryAt<Row extends object>(
   url: string,
   ...statements: readonly Statement[]
 ): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
-  // Servers and connections are ended on purpose; what matters fails in the statement.
+  // Tests end servers and connections on purpose; an error that matters also fails a statement.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -146,10 +151,10 @@ interface Initialisation {
 
 const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
 /**
- * Tests list the statements of the services that none of them ran. Each statement counts once for each
- * database, and each test file has its own.
+ * Settings for counting statements: the tests list those of the services that no test ran. The maximum is
+ * high, because a statement counts once for each database, and each test file has its own.
  */
-const COUNTS_STATEMENTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=100000'];
+const STATEMENT_COUNTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=100000'];
 
 function serverSettings(isDurable: boolean): string[] {
   const settings = [
@@ -159,18 +164,19 @@ function serverSettings(isDurable: boolean): string[] {
     'shared_buffers=128MB',
     'timezone=UTC',
     'log_timezone=UTC',
-    ...(isDurable ? [] : [...NOT_DURABLE, ...COUNTS_STATEMENTS]),
+    ...(isDurable ? [] : [...NOT_DURABLE, ...STATEMENT_COUNTS]),
   ];
   return settings.flatMap((setting) => ['-c', setting]);
 }
 
 function serverEnvironment(): NodeJS.ProcessEnv {
-  // Not ours: PG* variables and a language of the user must not change the server.
+  // Not this process's environment: the user's PG* variables and locale must not change the server.
   return { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' };
 }
 
 async function initialise(data: string, { binaries, runAs, password }: Initialisation): Promise<void> {
-  // Under another name until it is complete: a first start that is killed leaves nothing half made.
+  // Initialised under another name and then renamed, so that a first start that is killed leaves no
+  // incomplete data.
   const partial = `${data}.partial`;
   const folder = dirname(data);
   const passwordFile = join(folder, 'initial-password');
@@ -192,7 +198,7 @@ function initArguments(data: string, passwordFile: string): string[] {
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--no-sync',
-    // Independent of the system's languages, or none being installed would give SQL_ASCII.
+    // Independent of the system's locales: if none is installed, initdb would choose SQL_ASCII.
     '--encoding=UTF8',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -210,9 +216,9 @@ async function runInitdb(command: string, args: string[], cwd: string, runAs: Ru
 }
 
 /**
- * PostgreSQL takes the process number in a crashed server's lock file for alive when any process has that
- * number now. The run record has told us that ours is gone; only a server that really works on this folder
- * keeps its lock.
+ * Removes the lock file of a crashed server. PostgreSQL considers it valid while any process has the pid in
+ * it. The run record shows that our server has ended, so the file is removed unless that process works on
+ * this folder.
  */
 function removeStaleLock(data: string): void {
   const lock = join(data, 'postmaster.pid');
@@ -230,14 +236,16 @@ async function acceptsConnections(url: string, server: SupervisedProcess): Promi
   } catch (error) {
     if (isErrorCode(error, 'ECONNREFUSED', 'ECONNRESET', '57P03')) return false;
     if (server.hasEnded()) return false;
-    throw new FriendlyError(`PostgreSQL does not let us in: ${(error as Error).message}`, { cause: error });
+    throw new FriendlyError(`PostgreSQL refuses the connection: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
 /**
- * The folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed, at a place where `runAs` can
- * run it: copied into `cacheFolder` when the checkout is closed to that account.
- * @throws {FriendlyError} when there is no build for this machine.
+ * Returns the folder with `bin`, `lib` and `share` of the PostgreSQL that npm installed. It is a copy in
+ * `cacheFolder` if `runAs` cannot read the checkout.
+ * @throws {FriendlyError} if there is no build for this machine.
  */
 function findPostgresqlBinaries(cacheFolder: string, runAs: RunAs | null): string {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
@@ -274,8 +282,8 @@ function copyBinaries(packageFolder: string, cacheFolder: string): string {
 }
 
 /**
- * npm packages cannot hold symbolic links; the package's install script makes them, unless scripts are
- * switched off.
+ * Creates the symbolic links of the package, which npm cannot pack. The package's install script does the
+ * same, unless scripts are switched off.
  */
 function restoreSymlinks(packageFolder: string): void {
   const list = join(packageFolder, 'native/pg-symlinks.json');

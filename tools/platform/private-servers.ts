@@ -9,14 +9,14 @@ import { cacheFolder, SecretFile, type Variables } from './state-folder.ts';
 import { Supervisor, type ServerPlace } from './supervisor.ts';
 
 /**
- * A place that is thrown away when its supervisor stops, or this process ends in whatever way: folder,
- * servers and all.
+ * A place that is removed, servers and folder included, when its supervisor stops or this process ends in any
+ * way.
  */
 export interface TemporaryPlace extends ServerPlace {
   readonly secrets: SecretFile;
 }
 
-/** Whoever opens it has to stop its supervisor. */
+/** Opens a temporary place. The caller must stop its supervisor. */
 export async function openTemporaryPlace(): Promise<TemporaryPlace> {
   const runAs = findRunAs();
   const folder = makeTemporaryFolder(runAs);
@@ -36,7 +36,7 @@ export async function openTemporaryPlace(): Promise<TemporaryPlace> {
   };
 }
 
-/** A new folder that `runAs` can reach. */
+/** Creates a temporary folder that `runAs` can reach. */
 export function makeTemporaryFolder(runAs: RunAs | null): string {
   // TMPDIR may be private to root; /tmp is open to all.
   const parent = runAs !== null && !isReachableBy(tmpdir(), runAs) ? '/tmp' : tmpdir();
@@ -45,13 +45,13 @@ export function makeTemporaryFolder(runAs: RunAs | null): string {
   return folder;
 }
 
-/** A PostgreSQL on a free port, which nobody has started yet. @param isDurable see Postgresql */
+/** Returns a PostgreSQL on a free port, not yet started. @param isDurable see Postgresql */
 export async function makePostgresql(place: ServerPlace, isDurable: boolean): Promise<Postgresql> {
   const [port = 0] = await findFreePorts(1);
   return new Postgresql(place, { port, isDurable });
 }
 
-/** A RabbitMQ on free ports, which nobody has started yet. */
+/** Returns a RabbitMQ on free ports, not yet started. */
 export async function makeRabbitmq(place: ServerPlace): Promise<Rabbitmq> {
   const names = ['amqp', 'management', 'distribution', 'epmd'] as const;
   const ports = await findFreePorts(names.length);
@@ -61,13 +61,16 @@ export async function makeRabbitmq(place: ServerPlace): Promise<Rabbitmq> {
 
 /** A PostgreSQL and a RabbitMQ for tests. */
 export interface TestServers {
-  /** Those of TEST_DATABASE_URL, TEST_RABBITMQ_URL and TEST_RABBITMQ_MANAGEMENT_URL that were not set. */
+  /**
+   * TEST_DATABASE_URL, TEST_RABBITMQ_URL and TEST_RABBITMQ_MANAGEMENT_URL, except those that the environment
+   * sets.
+   */
   readonly environment: Variables;
   stop(): Promise<void>;
 }
 
 /**
- * Starts what the environment does not name already, on free ports. Nothing of it outlives `stop()` or this
+ * Starts the servers that the environment does not name, on free ports. They end with `stop()` or with this
  * process.
  */
 export async function startTestServers(): Promise<TestServers> {
@@ -96,8 +99,8 @@ export async function startTestServers(): Promise<TestServers> {
 }
 
 /**
- * Where the servers of the tests are.
- * @throws {Error} that names the missing variable and says what provides it
+ * Returns the URL of a server of the tests.
+ * @throws {Error} with the name of the missing variable and what provides it
  */
 export function testVariable(
   name: 'TEST_DATABASE_URL' | 'TEST_RABBITMQ_URL' | 'TEST_RABBITMQ_MANAGEMENT_URL',

@@ -15,7 +15,7 @@ import {
 import { eventually } from './waiting.ts';
 
 describe('/proc', () => {
-  it('tells of a process whose name contains spaces and parentheses', () => {
+  it('describes a process whose name contains spaces and parentheses', () => {
     const line = '42 (a) b (c)) R 7 42 42 0 -1 4194304 1 2 3 4 250 50 6 7 20 0 1 0 4711 1 1';
     expect(parseStat(line)).toEqual({
       pid: 42,
@@ -28,7 +28,7 @@ describe('/proc', () => {
     });
   });
 
-  it('tells of this process', () => {
+  it('describes this process', () => {
     expect(findStat(process.pid)).toMatchObject({ pid: process.pid, parent: process.ppid, state: 'R' });
     expect(listPids()).toContain(process.pid);
     expect(residentBytes(process.pid)).toBeGreaterThan(10_000_000);
@@ -37,13 +37,13 @@ describe('/proc', () => {
     expect(readProc(`${process.pid}/cmdline`)).toContain('node');
   });
 
-  it('counts the time on a processor of all threads', () => {
+  it('sums the processor time of all threads', () => {
     const [before, usedBefore] = [cpuMsOf(process.pid), process.cpuUsage()];
     while (process.cpuUsage(usedBefore).user < 30_000);
     expect(cpuMsOf(process.pid) - before).toBeGreaterThan(20);
   });
 
-  it('knows a child, whether it is stopped, and that it has ended', async () => {
+  it('finds a child, whether it is stopped, and that it has ended', async () => {
     const child = spawn('sleep', ['60'], { stdio: 'ignore' });
     const pid = child.pid!;
     expect(childrenOf(process.pid)).toContain(pid);

@@ -8,36 +8,37 @@ export interface ProcessStat {
   readonly name: string;
   /** One letter: T is stopped, Z is a zombie. */
   readonly state: string;
-  /** When it began, in clock ticks since boot. */
+  /** Start time, in clock ticks since boot. */
   readonly startTicks: string;
   readonly cpuSeconds: number;
-  /** Of children that have ended: a server's sessions come and go. */
+  /** Processor time of children that have ended, e.g. of a server's closed sessions. */
   readonly endedChildrenCpuSeconds: number;
 }
 
-/** Linux counts in hundredths of a second whatever the kernel's own tick is. */
+/** Unit of the times in /proc/<pid>/stat: Linux uses 10 ms, whatever the kernel's own tick is. */
 const TICKS_PER_SECOND = 100;
 
-/** The numbers of all processes that run right now. */
+/** Returns the pids of all running processes. */
 export function listPids(): number[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
     .map(Number);
 }
 
-/** The text of `/proc/<file>`; null where there is none, as of a process that has ended. */
+/** Returns the text of `/proc/<file>`; null if there is no such file, e.g. because the process has ended. */
 export function readProc(file: string): string | null {
   return nullIfAbsent(() => readFileSync(`/proc/${file}`, 'utf8'));
 }
 
-/** Null once the process has ended. */
+/** Returns null once the process has ended. */
 export function findStat(pid: number): ProcessStat | null {
   const text = readProc(`${pid}/stat`);
   return text === null ? null : parseStat(text);
 }
 
 /**
- * The name stands in parentheses and may contain any character, so fields count from the last parenthesis.
+ * Parses a line of `stat`. The name is in parentheses and may contain any character, so fields count from the
+ * last parenthesis.
  */
 export function parseStat(text: string): ProcessStat {
   const nameEnds = text.lastIndexOf(')');
@@ -55,15 +56,14 @@ export function parseStat(text: string): ProcessStat {
   };
 }
 
-/** Memory that the process holds now; null once it has ended. */
+/** Returns the resident memory of the process; null once it has ended. */
 export function residentBytes(pid: number): number | null {
   const kibibytes = /^VmRSS:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '')?.[1];
   return kibibytes === undefined ? null : Number(kibibytes) * 1_024;
 }
 
 /**
- * Milliseconds that the process's threads were on a processor, exactly: `cpuSeconds` counts in ticks of 10
- * ms.
+ * Returns the processor time of the process's threads in ms, exactly: `cpuSeconds` has a resolution of 10 ms.
  */
 export function cpuMsOf(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
@@ -77,18 +77,20 @@ export function countOpenFiles(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
-/** The children of `pid` that it has not waited for yet. None can go while `pid` is stopped. */
+/**
+ * Returns the children of `pid` that it has not reaped yet. None of them disappears while `pid` is stopped.
+ */
 export function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   return (children.match(/\d+/g) ?? []).map(Number);
 }
 
-/** True once `pid` has obeyed SIGSTOP. */
+/** Whether `pid` has stopped after SIGSTOP. */
 export function isStopped(pid: number): boolean {
   return findStat(pid)?.state === 'T';
 }
 
-/** The network that the process is in, e.g. `net:[4026531840]`; null once it has ended. */
+/** Returns the network namespace of the process, e.g. `net:[4026531840]`; null once it has ended. */
 export function networkOf(pid: number): string | null {
   return nullIfAbsent(() => readlinkSync(`/proc/${pid}/ns/net`));
 }

@@ -5,8 +5,9 @@ import { findProcessStart, isRunning } from './processes.ts';
 import { eventually } from './waiting.ts';
 
 describe('process identity', () => {
-  it('takes a zombie for gone', async () => {
-    // The shell becomes `sleep`, which waits for no child: the one that it has begun before stays a zombie.
+  it('treats a zombie as ended', async () => {
+    // The shell becomes `sleep`, which never waits for the child that the shell started: the child stays a
+    // zombie.
     const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
@@ -20,7 +21,7 @@ describe('process identity', () => {
     }
   });
 
-  it('knows this process, and not another one with its number', () => {
+  it('tells this process from another one with its pid', () => {
     const start = findProcessStart(process.pid) ?? '';
     expect(isRunning({ pid: process.pid, start })).toBe(true);
     expect(isRunning({ pid: process.pid, start: `${start}0` })).toBe(false);

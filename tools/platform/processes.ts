@@ -4,22 +4,22 @@ import { delimiter, join } from 'node:path';
 import { isErrorCode } from './errors.ts';
 import { findStat, readProc } from './proc.ts';
 
-/** A process named so that a later process that happens to get the same number is never taken for it. */
+/** A process, identified so that a later process with the same pid is never mistaken for it. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When the process began, in whatever form the system tells it; only good for comparing. */
+  /** Start time of the process, in a form that depends on the system; only for comparison. */
   readonly start: string;
 }
 
 /**
- * When process `pid` began, or null when there is no such process (a zombie counts as gone: it holds
- * nothing).
+ * Returns the start time of process `pid`, or null if there is no such process. A zombie counts as ended: it
+ * holds no resources.
  */
 export function findProcessStart(pid: number): string | null {
   return process.platform === 'linux' ? findStartInProc(pid) : findStartFromPs(pid);
 }
 
-/** True while exactly this process, not a later one with its number, is running. */
+/** Whether exactly this process, not a later one with its pid, is running. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return findProcessStart(identity.pid) === identity.start;
 }
@@ -27,7 +27,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
 function findStartInProc(pid: number): string | null {
   const stat = findStat(pid);
   if (stat === null || stat.state === 'Z' || stat.state === 'X') return null;
-  // Ticks count from boot, so the same number may come again after a reboot.
+  // Ticks count from boot; the boot id distinguishes equal counts of different boots.
   return `${readProc('sys/kernel/random/boot_id')?.trim() ?? ''}:${stat.startTicks}`;
 }
 
@@ -36,15 +36,15 @@ function findStartFromPs(pid: number): string | null {
     const line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim();
     return line === '' || line.startsWith('Z') ? null : line.slice(line.indexOf(' ')).trim();
   } catch (error) {
-    // ps exits 1 when there is no such process.
+    // ps exits with 1 if there is no such process.
     if (typeof error === 'object' && error !== null && 'status' in error && error.status === 1) return null;
     throw error;
   }
 }
 
 /**
- * Sends a signal; false when the process has ended in the meantime.
- * @param pid negative: to its whole process group
+ * Sends a signal; returns false if the process has already ended.
+ * @param pid negative for a whole process group
  */
 export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
   try {

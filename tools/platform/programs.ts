@@ -4,7 +4,7 @@ import { COMPILE_CACHE, WORKSPACE } from './state-folder.ts';
 import { type ProcessSpec, type SupervisedProcess, type Supervisor, waitUntilReady } from './supervisor.ts';
 import { answersOk } from './waiting.ts';
 
-/** A program of the platform: what npm start builds, starts and waits for. */
+/** A program of the platform, which `npm start` builds, starts and waits for. */
 export interface Deployable {
   /** Name of its process, log file and progress line. */
   readonly name: string;
@@ -21,7 +21,7 @@ export interface Service extends Deployable {
 
 export type ServiceName = 'auth' | 'settings' | 'task';
 
-/** The project folders that `tools/build/bundle.ts` is called with. */
+/** Project folders to bundle with `tools/build/bundle.ts`. */
 export const PROJECT_ROOTS = [
   'apps/auth-service',
   'apps/settings-service',
@@ -43,7 +43,7 @@ function service(name: ServiceName): Service {
 export const SERVICE_NAMES = ['auth', 'settings', 'task'] as const satisfies readonly ServiceName[];
 export const SERVICES: readonly Service[] = SERVICE_NAMES.map(service);
 
-/** Loads ivy, carl and the others into the auth service's database. */
+/** Program that loads the development identities (ivy, carl and others) into the auth service's database. */
 export const LOAD_IDENTITIES = 'dist/apps/auth-service/load-development-identities.js';
 
 export const NEIGHBOURS: readonly Deployable[] = [
@@ -63,11 +63,11 @@ export function serviceOf(name: ServiceName): Service {
   return found;
 }
 
-/** Stages after the private servers' (0 PostgreSQL and epmd, 1 RabbitMQ); the highest stops first. */
+/** Stages in which processes stop, the highest first. 0 is PostgreSQL and epmd, 1 is RabbitMQ. */
 export const NEIGHBOUR_STAGE = 2;
 const SERVICE_STAGE = 3;
 const READY_TIMEOUT_MS = 100_000;
-/** A service ends its own shutdown after 25 s (SHUTDOWN_TIMEOUT_MS). */
+/** Time in ms that a service has to stop before SIGKILL; its own limit SHUTDOWN_TIMEOUT_MS is 25 s. */
 const GRACE_MS = 30_000;
 
 export interface ProgramSpec {
@@ -76,22 +76,19 @@ export interface ProgramSpec {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly port: number;
-  /** Answers 200 when the program is ready. */
+  /** Path that responds 200 when the program is ready. */
   readonly readyPath?: string;
   readonly stage?: number;
 }
 
-/**
- * A place for one process of the platform: a port, an environment, and the process there, which may be ended
- * and started again.
- */
+/** A program of the platform with its port and environment. Its process can be ended and started again. */
 export class Program {
   readonly name: string;
   readonly port: number;
   readonly url: string;
-  /** A file for each process that has run here. */
+  /** Log files, one for each process so far. */
   readonly logFiles: string[] = [];
-  /** From the start of the last process to its first good answer. */
+  /** Time in ms from the start of the last process to its first response that it is ready. */
   readyAfterMs = 0;
   readonly #supervisor: Supervisor;
   #spec: ProgramSpec;
@@ -106,14 +103,14 @@ export class Program {
     this.url = `http://127.0.0.1:${spec.port}`;
   }
 
-  /** Starts a process and waits until it is ready. @param intervalMs between two looks */
+  /** Starts a process and waits until it is ready. @param intervalMs between two checks */
   async start(intervalMs?: number): Promise<this> {
     await this.spawn();
     await this.untilReady(intervalMs);
     return this;
   }
 
-  /** Further variables of the processes that will run here. */
+  /** Sets further variables for the processes that start from now on. */
   setVariables(variables: NodeJS.ProcessEnv): void {
     this.#spec = { ...this.#spec, env: { ...this.#spec.env, ...variables } };
   }
@@ -153,13 +150,13 @@ export class Program {
     process.kill(this.pid, signal);
   }
 
-  /** Waits for the end. Gives the exit code; null when a signal ended it. */
+  /** Waits for the end. Returns the exit code; null if a signal ended the process. */
   async exited(): Promise<number | null> {
     await this.process.ended;
     return this.process.exitCode();
   }
 
-  /** Ends it, if it still runs, and gives its exit code. */
+  /** Ends the process if it still runs, and returns its exit code. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (!this.hasEnded()) this.signal(signal);
     return this.exited();
@@ -182,7 +179,7 @@ export function nodeProcess(name: string, args: readonly string[], env: NodeJS.P
   };
 }
 
-/** Bundles projects into `dist`. @throws {FriendlyError} with the end of what the bundler wrote */
+/** Bundles projects into `dist`. @throws {FriendlyError} with the end of the bundler's output */
 export function build(
   supervisor: Supervisor,
   projectRoots: readonly string[] = PROJECT_ROOTS,

@@ -4,15 +4,18 @@ import { findOnPath } from './processes.ts';
 import { cacheFolder } from './state-folder.ts';
 import { unpackOnce } from './unpacked-programs.ts';
 
-/** A program of Prometheus on the path, or as `unpackPrometheus` left it in `cache`; null without. */
+/**
+ * Returns a program of Prometheus, on the path or unpacked into `cache` by `unpackPrometheus`; null if there
+ * is none.
+ */
 export function findPrometheus(program: 'prometheus' | 'promtool', cache = cacheFolder()): string | null {
   const unpacked = join(rootIn(cache), 'usr/bin', program);
   return findOnPath(program) ?? (existsSync(unpacked) ? unpacked : null);
 }
 
 /**
- * Unpacks Debian's package into `cache`: it needs no libraries but the system's. @throws {Error} that says
- * why it cannot be had
+ * Unpacks Debian's package into `cache`; its programs need only the system's libraries.
+ * @throws {Error} with the reason if it cannot be downloaded
  */
 export async function unpackPrometheus(cache: string): Promise<void> {
   const isWanted = (name: string): boolean => name === 'prometheus';

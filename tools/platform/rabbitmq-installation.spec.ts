@@ -30,7 +30,8 @@ describe('provideRabbitmq', () => {
   let cache: string;
 
   /**
-   * Debian's programs; their mirror has these releases, and the system's own sources have RabbitMQ 3.10.8.
+   * Creates fakes of Debian's programs. Their mirror has these releases, and the system's own sources have
+   * RabbitMQ 3.10.8.
    */
   const fakeDebian = (releases: readonly string[]): void => {
     const scripts = {
@@ -53,13 +54,13 @@ describe('provideRabbitmq', () => {
     for (const [name, script] of Object.entries(scripts))
       writeFileSync(join(programs, name), `#!/bin/sh\nset -e\n${script}\n`, { mode: 0o755 });
   };
-  const provide = async (major = ''): Promise<{ version: string; said: string }> => {
+  const provide = async (major = ''): Promise<{ version: string; warning: string }> => {
     const module = pathToFileURL(join(__dirname, 'rabbitmq-installation.ts')).href;
     const program = `import('${module}').then(({ provideRabbitmq }) => provideRabbitmq('${cache}', null)).then(({ version }) => console.log(version))`;
     const PATH = `${join(folder, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`;
     const env = { ...process.env, PATH, PLATFORM_RABBITMQ: major };
     const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program], { env });
-    return { version: stdout.trim(), said: stderr.trim() };
+    return { version: stdout.trim(), warning: stderr.trim() };
   };
 
   beforeEach(() => {
@@ -69,24 +70,25 @@ describe('provideRabbitmq', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('gives several programs that begin at the same moment one complete copy, and leaves nothing else', async () => {
+  it('unpacks one complete copy for programs that start at the same moment, and leaves nothing else', async () => {
     fakeDebian(['trixie']);
     const results = await Promise.all([provide(), provide(), provide(), provide()]);
-    expect(results).toEqual(Array(4).fill({ version: '4.0.5', said: '' }));
+    expect(results).toEqual(Array(4).fill({ version: '4.0.5', warning: '' }));
     expect(readdirSync(cache)).toEqual(['rabbitmq-trixie']);
   });
 
-  it('takes what the system has where there is no 4, and says so in one line', async () => {
+  it('falls back to the version of the system if there is no 4, and warns in one line', async () => {
     fakeDebian([]);
     expect(await provide()).toEqual({
       version: '3.10.8',
-      said: "RabbitMQ 4 cannot be had here (no trixie here): using Debian's packages of RabbitMQ 3.10.8, unpacked in private",
+      warning:
+        "RabbitMQ 4 is not available (no trixie here): using Debian's packages of RabbitMQ 3.10.8, unpacked for this checkout",
     });
   });
 
-  it('has the version that is required, or none', async () => {
+  it('uses the required version or fails', async () => {
     fakeDebian(['bookworm']);
-    expect(await provide('3')).toEqual({ version: '3.10.8', said: '' });
+    expect(await provide('3')).toEqual({ version: '3.10.8', warning: '' });
     await expect(provide('4')).rejects.toThrow(/no trixie here/);
     await expect(provide('5')).rejects.toThrow(/use 3 or 4/);
   });

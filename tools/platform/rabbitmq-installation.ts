@@ -4,13 +4,13 @@ import { FriendlyError, isErrorCode } from './errors.ts';
 import { findOnPath } from './processes.ts';
 import { runByOwnLoader, unpackOnce } from './unpacked-programs.ts';
 
-/** A RabbitMQ on this machine that a private node can be started from. */
+/** A RabbitMQ on this machine from which a private node can be started. */
 export interface RabbitmqInstallation {
-  /** Said to the user: what it is and where it comes from. */
+  /** Version and source, in words for the user. */
   readonly origin: string;
-  /** Null when only the server's script knows it. */
+  /** Null if unknown, because only the server's script knows it. */
   readonly version: string | null;
-  /** RABBITMQ_HOME, or null when the server's script knows it. */
+  /** RABBITMQ_HOME; null if the server's script determines it. */
   readonly home: string | null;
   readonly server: string;
   readonly epmd: string;
@@ -18,11 +18,11 @@ export interface RabbitmqInstallation {
   readonly binFolders: readonly string[];
 }
 
-/** Which release of Debian has which major version. */
+/** Debian release of each major version. */
 const RELEASES: Readonly<Record<string, string>> = { '3': 'bookworm', '4': 'trixie' };
 const PREFERRED = '4';
 
-/** The major version that must run, of PLATFORM_RABBITMQ; null when any may. */
+/** Returns the major version that PLATFORM_RABBITMQ requires; null if it requires none. */
 function requiredMajor(): string | null {
   const { PLATFORM_RABBITMQ: required } = process.env;
   if (!required) return null;
@@ -32,9 +32,9 @@ function requiredMajor(): string | null {
 }
 
 /**
- * The RabbitMQ to run, installed or out of Debian's packages: what PLATFORM_RABBITMQ requires, else 4, else
- * what this system has.
- * @throws {Error} that says why there is none
+ * Returns the RabbitMQ to run, installed or from Debian's packages: the version that PLATFORM_RABBITMQ
+ * requires, otherwise 4, otherwise the one of this system.
+ * @throws {Error} with the reason if there is none
  */
 export async function provideRabbitmq(
   cacheFolder: string,
@@ -50,17 +50,17 @@ export async function provideRabbitmq(
   } catch (error) {
     if (required !== null) throw error;
     const other = installed ?? (await unpackRabbitmq(cacheFolder, null));
-    const why = `RabbitMQ ${major} cannot be had here (${(error as Error).message})`;
-    if (!isRight(other)) console.warn(`${why}: using ${other.origin}`);
+    const reason = `RabbitMQ ${major} is not available (${(error as Error).message})`;
+    if (!isRight(other)) console.warn(`${reason}: using ${other.origin}`);
     return other;
   }
 }
 
-/** The RabbitMQ that the system has installed, or null. */
+/** Returns the RabbitMQ that is installed on the system, or null. */
 function findInstalledRabbitmq(): RabbitmqInstallation | null {
   const epmd = findOnPath('epmd') ?? findEpmdOfErlang('/usr/lib/erlang');
   if (epmd === null) return null;
-  // Debian's /usr/sbin/rabbitmq-server insists on root or the user rabbitmq: take the script behind it.
+  // Debian's /usr/sbin/rabbitmq-server insists on root or the user rabbitmq, so the script behind it is used.
   const home = findRabbitmqHome('/usr/lib/rabbitmq/lib');
   const server = home === null ? findOnPath('rabbitmq-server') : join(home, 'sbin/rabbitmq-server');
   if (server === null) return null;
@@ -71,7 +71,7 @@ function findInstalledRabbitmq(): RabbitmqInstallation | null {
 
 const HOME_PREFIX = 'rabbitmq_server-';
 
-/** The `rabbitmq_server-*` folder under `parent`, or null. */
+/** Returns the `rabbitmq_server-*` folder under `parent`, or null. */
 function findRabbitmqHome(parent: string): string | null {
   const name = listFolder(parent).find((entry) => entry.startsWith(HOME_PREFIX));
   return name === undefined ? null : join(parent, name);
@@ -97,9 +97,9 @@ function listFolder(folder: string): string[] {
 }
 
 /**
- * Debian's rabbitmq-server and Erlang, unpacked under `cacheFolder` with the libraries that they were built
+ * Unpacks Debian's rabbitmq-server and Erlang under `cacheFolder`, with the libraries that they were built
  * for. Downloads about 45 MB the first time.
- * @param release of Debian; null: what the system's own sources have
+ * @param release of Debian; null for the system's own sources
  */
 async function unpackRabbitmq(cacheFolder: string, release: string | null): Promise<RabbitmqInstallation> {
   const root = join(cacheFolder, `rabbitmq-${release ?? 'system'}`);
@@ -107,13 +107,13 @@ async function unpackRabbitmq(cacheFolder: string, release: string | null): Prom
   return describe(root);
 }
 
-/** Libraries that Erlang loads, in either release. */
+/** Libraries that Erlang loads in either release. */
 const LIBRARIES =
   /^(zlib1g|lib(c6|gcc-s1|stdc\+\+6|sctp1|ssl3|ncursesw?6|tinfo6|systemd0|zstd1|cap2|lzma5|lz4-1)(t64)?)$/;
 
 /**
- * Of the recursive dependencies of rabbitmq-server: the server, Erlang and its libraries. The rest (init
- * scripts, logrotate) is not needed.
+ * Whether a recursive dependency of rabbitmq-server is needed. The server, Erlang and its libraries are; the
+ * rest (init scripts, logrotate) is not.
  */
 export function isWanted(name: string): boolean {
   if (/^erlang-.*(?:doc|dev|src|hipe)$/.test(name)) return false;
@@ -128,7 +128,7 @@ function describe(root: string): RabbitmqInstallation {
     throw new Error(`${root} holds no complete RabbitMQ: remove it and start again`);
   const version = versionOf(home);
   return {
-    origin: `Debian's packages of RabbitMQ ${version}, unpacked in private`,
+    origin: `Debian's packages of RabbitMQ ${version}, unpacked for this checkout`,
     version,
     home,
     server: join(home, 'sbin/rabbitmq-server'),
@@ -138,8 +138,8 @@ function describe(root: string): RabbitmqInstallation {
 }
 
 /**
- * Makes the Erlang of unpacked packages run wherever they lie, on its own libraries.
- * @param root where the packages were unpacked
+ * Makes the unpacked Erlang run from any folder, with its own libraries.
+ * @param root folder that the packages were unpacked into
  */
 export function makeRelocatable(root: string): void {
   const erlang = join(root, 'usr/lib/erlang');
@@ -148,7 +148,7 @@ export function makeRelocatable(root: string): void {
   runByOwnLoader(root, erlang);
 }
 
-/** Points Debian's Erlang start script at where it lies itself. */
+/** Makes Debian's Erlang start script derive its root from its own location. */
 function relocateErlang(script: string): string {
   return script.replaceAll(/^(\s*ROOTDIR=)\/.*$/gm, '$1$(dirname "$(dirname "$(readlink -f "$0")")")');
 }

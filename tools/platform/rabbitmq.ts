@@ -25,9 +25,9 @@ const NODE_STAGE = 1;
 const START_TIMEOUT_MS = 120_000;
 
 /**
- * A private RabbitMQ node with its management API on 127.0.0.1: of an installed rabbitmq-server, else of
- * Debian's packages, unpacked
- * in private. It may be ended, and started again on the same data.
+ * A private RabbitMQ node with its management API on 127.0.0.1, from an installed rabbitmq-server or, without
+ * one, from Debian's packages, which are only unpacked. It can be stopped, and started again on the same
+ * data.
  */
 export class Rabbitmq {
   readonly #place: ServerPlace;
@@ -41,22 +41,22 @@ export class Rabbitmq {
     this.ports = ports;
   }
 
-  /** Its AMQP address, without a virtual host. */
+  /** AMQP URL, without a virtual host. */
   get url(): string {
     return `amqp://${USER}:${this.#password}@127.0.0.1:${this.ports.amqp}`;
   }
 
-  /** Its management API. */
+  /** URL of the management API. */
   get managementUrl(): string {
     return `http://${USER}:${this.#password}@127.0.0.1:${this.ports.management}`;
   }
 
-  /** Said to the user once it runs: where it comes from. */
+  /** Source of the server, in words for the user; known once it has started. */
   get origin(): string {
-    return this.#installation?.origin ?? 'nowhere yet';
+    return this.#installation?.origin ?? 'an unknown source';
   }
 
-  /** @throws {FriendlyError} when this machine has no source for it */
+  /** @throws {FriendlyError} if this machine has no RabbitMQ and can download none */
   async start(): Promise<void> {
     this.#installation ??= await provideRabbitmq(this.#place.cacheFolder).catch((error: unknown) => {
       throw new FriendlyError(
@@ -68,13 +68,13 @@ export class Rabbitmq {
     return this.#startNode(this.#installation);
   }
 
-  /** Ends it: in order, or every process of it at once. */
+  /** Ends the node: in order with SIGTERM, or all its processes at once with SIGKILL. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     const { amqp, management, distribution } = this.ports;
     return endProcess(this.#place.supervisor, NAME, signal, [amqp, management, distribution]);
   }
 
-  /** Runs `rabbitmqctl`. @throws {FriendlyError} where the installation has none */
+  /** Runs `rabbitmqctl`. @throws {FriendlyError} if the installation has none */
   async control(...args: string[]): Promise<void> {
     const home = this.#installation?.home ?? null;
     if (this.#installation === null || home === null)
@@ -91,7 +91,7 @@ export class Rabbitmq {
     const { supervisor, runAs } = this.#place;
     this.#writeConfiguration(installation);
     const common = { env: this.#environment(installation), cwd: this.#folder, runAs };
-    // In the foreground and as our child: left to itself Erlang starts a daemon that stays for good.
+    // epmd runs as a child in the foreground: otherwise Erlang starts it as a daemon that never ends.
     if (supervisor.find('epmd')?.hasEnded() !== false)
       await supervisor.spawn({
         ...common,
@@ -112,7 +112,7 @@ export class Rabbitmq {
     await waitUntilReady(node, () => this.#isServing(), START_TIMEOUT_MS);
   }
 
-  /** True when both the management API and the AMQP listener (which opens last) answer. */
+  /** Whether both the management API and the AMQP listener, which opens last, respond. */
   async #isServing(): Promise<boolean> {
     const authorization = `Basic ${Buffer.from(`${USER}:${this.#password}`).toString('base64')}`;
     const overview = answersOk(`http://127.0.0.1:${this.ports.management}/api/overview`, { authorization });
@@ -171,17 +171,18 @@ export class Rabbitmq {
       RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
       RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
       RABBITMQ_CONF_ENV_FILE: '/dev/null',
-      // Makes the start script become the Erlang machine instead of waiting beside it, so that a signal
-      // reaches the broker.
+      // Makes the start script exec the Erlang VM instead of waiting beside it, so that a signal reaches the
+      // broker.
       RUNNING_UNDER_SYSTEMD: 'true',
-      // The node talks to nobody else; and an idle machine stays idle (no busy waiting).
+      // No other node connects, so distribution listens on the loopback interface only; idle schedulers do
+      // not busy-wait.
       RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
         '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
     };
   }
 }
 
-/** RabbitMQ 4 does not start on the data of 3.10. */
+/** Returns a data folder of its own for each major version: RabbitMQ 4 does not start on the data of 3.10. */
 function dataFolder({ version }: RabbitmqInstallation): string {
   return `data-${version?.split('.', 1)[0] ?? 'installed'}`;
 }

@@ -4,11 +4,11 @@ import { Random } from './random.ts';
 const draws = (random: Random): number[] => Array.from({ length: 5 }, () => random.integer(0, 1_000_000));
 
 describe('Random', () => {
-  it('gives the same sequence for the same seed and number', () => {
+  it('draws the same sequence for the same seed and number', () => {
     expect(draws(Random.ofStream(7, 123))).toEqual(draws(Random.ofStream(7, 123)));
   });
 
-  it('gives other sequences for neighbouring seeds and numbers', () => {
+  it('draws other sequences for neighbouring seeds and numbers', () => {
     const sequences = [Random.ofStream(7, 123), Random.ofStream(7, 124), Random.ofStream(8, 123)].map(
       (random) => draws(random).join(),
     );
@@ -20,7 +20,7 @@ describe('Random', () => {
     expect(new Set(Array.from({ length: 200 }, () => random.integer(2, 4)))).toEqual(new Set([2, 3, 4]));
   });
 
-  it('prefers no number and no value of an arbitrary', () => {
+  it('draws all numbers and all values of an arbitrary equally often', () => {
     const picked = Array.from({ length: 6_000 }, (_none, stream) => {
       const random = Random.ofStream(11, stream);
       return `${random.pick([1, 2, 3])} ${random.draw(fc.constantFrom('a', 'b'))}`;

@@ -14,13 +14,13 @@ describe('parsePasswd', () => {
     expect(parsePasswd(text, 'nobody')).toEqual({ uid: 65534, gid: 65533 });
   });
 
-  it('answers null for an account that is not there', () => {
+  it('returns null for a missing account', () => {
     expect(parsePasswd(text, 'nob')).toBeNull();
   });
 });
 
 describe('isReachableBy', () => {
-  it('is false as soon as one folder on the way is closed to others', () => {
+  it('is false if any folder of the path is closed to others', () => {
     const parent = mkdtempSync(join(tmpdir(), 'reachable-'));
     const inner = join(parent, 'open');
     mkdirSync(inner, { mode: 0o755 });
@@ -33,11 +33,11 @@ describe('isReachableBy', () => {
 });
 
 describe('stateFolderFor', () => {
-  it('is .platform in the checkout where the servers can get there', () => {
+  it('is .platform in the checkout if the servers can reach it', () => {
     expect(stateFolderFor('/srv/checkout', () => true)).toBe('/srv/checkout/.platform');
   });
 
-  it('is a folder of its own for each checkout where they cannot', () => {
+  it('is a folder of its own for each checkout if they cannot', () => {
     const folders = ['/root/a', '/root/b'].map((checkout) => stateFolderFor(checkout, () => false));
     expect(new Set(folders).size).toBe(2);
     for (const folder of folders) expect(folder).toMatch(/^\/var\/tmp\/property-platform-[0-9a-f]{12}$/);

@@ -3,8 +3,8 @@ import { dirname, resolve } from 'node:path';
 import { FriendlyError } from './errors.ts';
 
 /**
- * The unprivileged account that PostgreSQL and RabbitMQ run as when we are root: both refuse or should not
- * have root.
+ * The unprivileged account of PostgreSQL and RabbitMQ when this process is root: PostgreSQL refuses to run as
+ * root, and RabbitMQ should not.
  */
 export interface RunAs {
   readonly uid: number;
@@ -12,9 +12,9 @@ export interface RunAs {
 }
 
 /**
- * Who the servers run as: null when we are an ordinary user (then as ourselves), else the existing account
- * `nobody`.
- * @throws {FriendlyError} when we are root and the system has no `nobody`.
+ * Returns the account for the servers: null for that of this process, unless it is root; then the existing
+ * account `nobody`.
+ * @throws {FriendlyError} if this process is root and the system has no `nobody`.
  */
 export function findRunAs(): RunAs | null {
   if (process.getuid?.() !== 0) return null;
@@ -27,7 +27,7 @@ export function findRunAs(): RunAs | null {
   return nobody;
 }
 
-/** Looks an account up in the text of an `/etc/passwd` file. */
+/** Returns an account from the text of an `/etc/passwd` file; null if it is missing. */
 export function parsePasswd(text: string, name: string): RunAs | null {
   const fields = text
     .split('\n')
@@ -38,8 +38,8 @@ export function parsePasswd(text: string, name: string): RunAs | null {
 }
 
 /**
- * True when `user` may walk through every folder down to `path` (those that do not exist yet are ours to
- * make).
+ * Whether `user` may traverse every folder down to `path`. Folders that do not exist yet are ignored: this
+ * process creates them.
  */
 export function isReachableBy(path: string, user: RunAs): boolean {
   for (let folder = resolve(path); ; folder = dirname(folder)) {
@@ -53,8 +53,8 @@ export function isReachableBy(path: string, user: RunAs): boolean {
 }
 
 /**
- * Makes `folder` (and its parents) if need be and hands it to `runAs`.
- * @throws {FriendlyError} when it is there already and belongs to somebody else.
+ * Creates `folder` and its parents if missing, and gives it to `runAs`.
+ * @throws {FriendlyError} if it exists and belongs to another user.
  */
 export function makeOwnedFolder(folder: string, runAs: RunAs | null): void {
   const wanted = runAs?.uid ?? process.getuid?.();
@@ -66,7 +66,7 @@ export function makeOwnedFolder(folder: string, runAs: RunAs | null): void {
   const { uid } = lstatSync(folder);
   if (wanted !== undefined && uid !== wanted) {
     throw new FriendlyError(
-      `${folder} belongs to user ${uid}, not to user ${wanted}: an earlier run was started by somebody else. ` +
+      `${folder} belongs to user ${uid}, not to user ${wanted}: another user started an earlier run. ` +
         'Start as that user again, or remove the folder.',
     );
   }

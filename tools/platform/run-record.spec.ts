@@ -29,13 +29,13 @@ describe('the run record', () => {
     expect(found && isSupervised(found)).toBe(true);
   });
 
-  it('is free again after what a crashed run left is swept', async () => {
+  it('is free again after the sweep of a crashed run', async () => {
     claimRunRecord(file, record({ supervisor: { pid: process.pid, start: 'another life' } }));
     expect(await sweepLeftovers(file)).toEqual([]);
     expect(claimRunRecord(file, record())).toBe(true);
   });
 
-  it('never ends a process that only has the number of a recorded one', async () => {
+  it('never ends a later process with the pid of a recorded one', async () => {
     const reused = {
       name: 'x',
       pid: process.pid,
@@ -48,7 +48,7 @@ describe('the run record', () => {
     expect(await sweepLeftovers(file)).toEqual([]);
   });
 
-  it('that is not whole counts as left by a crash', async () => {
+  it('counts as left by a crash if it is incomplete', async () => {
     writeFileSync(file, '{"supervisor":');
     await sweepLeftovers(file);
     expect(findRunRecord(file)).toBeNull();

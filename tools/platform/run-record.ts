@@ -8,25 +8,25 @@ const POLL_MS = 25;
 /** A process group that must not outlive its supervisor. */
 export interface RecordedProcess extends ProcessIdentity {
   readonly name: string;
-  /** Processes stop in falling order of stage, those of one stage at once. */
+  /** Processes stop in descending order of stage, those of one stage concurrently. */
   readonly stage: number;
   readonly signal: NodeJS.Signals;
-  /** How long the orderly end may take before SIGKILL, in milliseconds. */
+  /** Time in ms for an orderly end before SIGKILL. */
   readonly graceMs: number;
 }
 
 /**
- * What is running, on disk, so that whoever comes after a crash can clean up. It is also the lock: one per
- * state folder.
+ * The running processes, on disk, so that a later process can clean up after a crash. The record is also a
+ * lock: there is one per state folder.
  */
 export interface RunRecord {
   readonly supervisor: ProcessIdentity;
   readonly processes: readonly RecordedProcess[];
-  /** A folder that goes when the run ends (private servers for one test run). */
+  /** A folder that is deleted when the run ends (private servers of one test run). */
   readonly removeFolder: string | null;
 }
 
-/** Stands for a record that a power failure cut short: nobody's, and nothing is known to run. */
+/** Stands for a record that a power failure cut short: it has no living supervisor and no known processes. */
 const UNREADABLE: RunRecord = {
   supervisor: { pid: 0, start: 'unreadable' },
   processes: [],
@@ -34,7 +34,7 @@ const UNREADABLE: RunRecord = {
 };
 
 /**
- * The record at `file`, or null when nothing runs. One that is not whole counts as that of a crashed run
+ * Returns the record at `file`, or null if nothing runs. An incomplete record counts as that of a crashed run
  * without processes.
  */
 export function findRunRecord(file: string): RunRecord | null {
@@ -47,19 +47,21 @@ export function findRunRecord(file: string): RunRecord | null {
   }
 }
 
-/** Replaces the record in one step: a reader sees the old or the new one, never half. */
+/** Replaces the record atomically: a reader sees the old or the new one, never a part. */
 export function saveRunRecord(file: string, record: RunRecord): void {
   const next = `${file}.${process.pid}.next`;
   writeFileSync(next, JSON.stringify(record, null, 2), { mode: 0o644 });
   renameSync(next, file);
 }
 
-/** Claims `file` for `record`; false when there is a record already, of a live run or of one that crashed. */
+/**
+ * Claims `file` for `record`. Returns false if there already is a record, of a live run or of a crashed one.
+ */
 export function claimRunRecord(file: string, record: RunRecord): boolean {
   const mine = `${file}.${process.pid}.claim`;
   writeFileSync(mine, JSON.stringify(record, null, 2), { mode: 0o644 });
   try {
-    // A hard link fails when the name exists: claiming is one atomic step, unlike "look, then write".
+    // Creating a hard link fails if the name exists, so claiming is one atomic step.
     linkSync(mine, file);
     return true;
   } catch (error) {
@@ -70,15 +72,15 @@ export function claimRunRecord(file: string, record: RunRecord): boolean {
   }
 }
 
-/** True while the supervisor of this record is alive. */
+/** Whether the supervisor of this record is alive. */
 export function isSupervised(record: RunRecord): boolean {
   return isRunning(record.supervisor);
 }
 
 /**
- * Ends every process of a record, the last stage first: an orderly signal, then SIGKILL for the whole group
- * when the grace is over. Works from the record alone, so the supervisor, the reaper and the next start all
- * stop the same way.
+ * Ends every process of a record, the highest stage first: with its orderly signal, then, after its grace
+ * period, with SIGKILL to the whole group. It uses only the record, so that the supervisor, the reaper and
+ * the next start all stop in the same way.
  */
 export async function stopProcesses(processes: readonly RecordedProcess[]): Promise<void> {
   const stages = [...new Set(processes.map((entry) => entry.stage))].sort((a, b) => b - a);
@@ -89,8 +91,8 @@ export async function stopProcesses(processes: readonly RecordedProcess[]): Prom
 
 async function stopProcess(entry: RecordedProcess): Promise<void> {
   if (!isRunning(entry)) return;
-  // The orderly signal goes to the leader alone: PostgreSQL and RabbitMQ stop their own children in the right
-  // order.
+  // The orderly signal goes only to the leader of the group: PostgreSQL and RabbitMQ stop their own children
+  // in the right order.
   trySignal(entry.pid, entry.signal);
   const hasEnded = (): boolean => !isRunning(entry);
   if (await becomesTrue(hasEnded, { timeoutMs: entry.graceMs, intervalMs: POLL_MS })) return;
@@ -98,17 +100,18 @@ async function stopProcess(entry: RecordedProcess): Promise<void> {
   await becomesTrue(hasEnded, { timeoutMs: Infinity, intervalMs: POLL_MS });
 }
 
-/** Stops what a record lists, and removes the folder it names and the record itself. */
+/** Stops the processes of a record, and deletes the folder that it names and the record itself. */
 export async function endRun(file: string, record: RunRecord): Promise<void> {
   await stopProcesses(record.processes);
   if (record.removeFolder) rmSync(record.removeFolder, { recursive: true, force: true, maxRetries: 5 });
-  // The reaper and a new start may clean up at once: the slower one must not take the new start's record
-  // away.
+  // The reaper and a new start may clean up concurrently: the slower one must not delete the new start's
+  // record.
   if (findRunRecord(file)?.supervisor.start === record.supervisor.start) rmSync(file, { force: true });
 }
 
 /**
- * Cleans up after a run whose supervisor is gone. Returns the names of the processes it found still running.
+ * Cleans up after a run whose supervisor has ended. Returns the names of the processes that were still
+ * running.
  */
 export async function sweepLeftovers(file: string): Promise<string[]> {
   const record = findRunRecord(file);

@@ -15,7 +15,7 @@ function leaksOf(secret: string, written: string) {
 
 describe('the scan for secrets in logs', () => {
   it.each([
-    ['as it is', PASSWORD],
+    ['in plain text', PASSWORD],
     ['in JSON', JSON.stringify(PASSWORD).slice(1, -1)],
     ['in JSON in JSON', JSON.stringify(JSON.stringify({ password: PASSWORD })).slice(1, -1)],
     ['in JSON in base64', Buffer.from(JSON.stringify({ password: PASSWORD })).toString('base64')],
@@ -24,9 +24,9 @@ describe('the scan for secrets in logs', () => {
     ['in a form', new URLSearchParams({ password: PASSWORD }).toString()],
     ['in base64', Buffer.from(`${PASSWORD}:more`).toString('base64')],
     ['in base64url', Buffer.from(`${PASSWORD}:more`).toString('base64url')],
-    ['in base64 behind one byte', Buffer.from(`:${PASSWORD}:more`).toString('base64')],
-    ['in base64 behind two bytes', Buffer.from(`::${PASSWORD}`).toString('base64')],
-    ['in base64 behind much', Buffer.from(`Basic demo-backend:${PASSWORD}`).toString('base64')],
+    ['in base64 after one byte', Buffer.from(`:${PASSWORD}:more`).toString('base64')],
+    ['in base64 after two bytes', Buffer.from(`::${PASSWORD}`).toString('base64')],
+    ['in base64 after a longer text', Buffer.from(`Basic demo-backend:${PASSWORD}`).toString('base64')],
     ['in hexadecimal', Buffer.from(PASSWORD).toString('hex')],
   ])('finds a planted secret %s, and says where without repeating it', (_form, written) => {
     const leaks = leaksOf(PASSWORD, `{"body":"${written}"}`);
@@ -41,11 +41,11 @@ describe('the scan for secrets in logs', () => {
     expect(leaksOf(TOKEN, `…${TOKEN.slice(30)}`)).toHaveLength(1);
   });
 
-  it('finds nothing in a token whose signature was taken out', () => {
+  it('finds nothing in a token without its signature', () => {
     expect(leaksOf(TOKEN, TOKEN.slice(0, 40))).toEqual([]);
   });
 
-  it('refuses to look for what stands in logs by chance', () => {
+  it('refuses to search for a text that logs may contain by chance', () => {
     expect(() => leaksOf('guest', 'guest')).toThrow(RangeError);
   });
 });

@@ -1,52 +1,55 @@
-/** Shorter values stand in logs by chance. */
+/** Minimum length of a secret; logs contain shorter texts by chance. */
 export const MIN_SECRET_LENGTH = 8;
 
-/** A secret that stands in a log. Neither names the secret itself: this ends up in test reports, which are
- *  logs too. */
+/**
+ * A secret that was found in a log. It does not contain the secret itself, because it is printed in test
+ * reports, which are logs too.
+ */
 export interface Leak {
-  /** Which program wrote it. */
+  /** Program that wrote the log. */
   program: string;
-  /** What kind of secret it is, e.g. `password`. */
+  /** Kind of the secret, e.g. `password`. */
   secret: string;
-  /** The line's beginning, up to where the secret starts. */
+  /** Beginning of the line, up to the secret. */
   before: string;
 }
 
+/** Maximum length of `Leak.before`. */
 const SHOWN_CHARACTERS = 120;
 
 /**
- * Looks for secrets in what programs wrote: as they are, and in the forms in which they travel and are logged
- * (JSON string, URL, form, hexadecimal, base64 and base64url anywhere in an encoded text, also of JSON in
- * JSON). A signed token is looked for by its signature, so that it is found with its beginning cut off as
- * well. Reads every text once, however many secrets there are.
+ * Searches the output of programs for secrets, in plain text and in the forms in which they are sent and
+ * logged (JSON string, URL, form, hexadecimal, base64 and base64url anywhere in an encoded text, also of JSON
+ * in JSON). A signed token is found by its signature, even if its beginning is cut off. Reads every text
+ * once, however many secrets there are.
  */
 export class SecretScanner {
   readonly #byBeginning: ReadonlyMap<string, SoughtForm[]>;
 
   /**
-   * @param secrets kinds by value
-   * @throws {RangeError} when a secret is too short to be told from other text
+   * @param secrets value → kind
+   * @throws {RangeError} if a secret is too short to be distinguished from other text
    */
   constructor(secrets: ReadonlyMap<string, string>) {
     this.#byBeginning = indexForms(secrets);
   }
 
-  /** The first place of each secret in what `program` wrote. */
+  /** Returns the first occurrence of each secret in the output of `program`. */
   leaksIn(program: string, log: string): readonly Leak[] {
     return leaksIn(program, log, this.#byBeginning);
   }
 
-  /** The kinds of secrets that stand in `text`, each once. */
+  /** Returns the kinds of the secrets in `text`, each once. */
   kindsIn(text: string): readonly string[] {
     return [...new Set(this.leaksIn('', text).map(({ secret }) => secret))];
   }
 }
 
 /**
- * The first place of each secret in each program's output, see {@link SecretScanner}.
- * @param secrets kinds by value
- * @param logs output by program
- * @throws {RangeError} when a secret is too short to be told from other text
+ * Returns the first occurrence of each secret in each program's output, see {@link SecretScanner}.
+ * @param secrets value → kind
+ * @param logs program → output
+ * @throws {RangeError} if a secret is too short to be distinguished from other text
  */
 export function findLeaks(
   secrets: ReadonlyMap<string, string>,
@@ -56,14 +59,14 @@ export function findLeaks(
   return [...logs].flatMap(([program, log]) => scanner.leaksIn(program, log));
 }
 
-/** One form of a secret. */
+/** A form in which a secret may appear. */
 interface SoughtForm {
   form: string;
   value: string;
   secret: string;
 }
 
-/** Forms by their first characters, as many as the shortest secret has. */
+/** Indexes the forms of all secrets by their first MIN_SECRET_LENGTH characters. */
 function indexForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, SoughtForm[]> {
   const byBeginning = new Map<string, SoughtForm[]>();
   for (const [value, secret] of secrets) {
@@ -93,7 +96,7 @@ function leaksIn(program: string, log: string, byBeginning: ReadonlyMap<string, 
 function formsOf(value: string): readonly string[] {
   const signature = /^eyJ[\w-]+\.[\w-]*\.([\w-]{16,})$/.exec(value)?.[1];
   if (signature !== undefined) return [signature];
-  // A body of JSON is itself a member of a line of JSON.
+  // A JSON body in a line of JSON is escaped twice.
   const texts = [value, escaped(value), escaped(escaped(value))];
   const forms = texts.flatMap((text) => [
     text,
@@ -105,15 +108,17 @@ function formsOf(value: string): readonly string[] {
   return forms.filter(({ length }) => length >= MIN_SECRET_LENGTH);
 }
 
-/** As in a string of JSON. */
+/** Escapes a text as in a JSON string. */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
 const ENCODINGS = ['base64', 'base64url'] as const;
 
-/** What is the same of an encoded text whatever stands around the secret. @param before bytes before it,
- *  modulo 3 */
+/**
+ * Returns the characters of an encoded text that are the same whatever precedes and follows the secret.
+ * @param before number of bytes before it, modulo 3
+ */
 function encodedWithin(value: string, encoding: (typeof ENCODINGS)[number], before: number): string {
   const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(value)]);
   const characters = Math.floor((bytes.length * 8) / 6);

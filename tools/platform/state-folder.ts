@@ -7,8 +7,8 @@ import { findRunAs, isReachableBy } from './run-as.ts';
 export const WORKSPACE = join(import.meta.dirname, '../..');
 
 /**
- * Where Node keeps what it compiled of the bundles: as in the images, a program then starts in three quarters
- * of the processor time.
+ * Node's compile cache of the bundles: with it, as in the images, a program starts in three quarters of the
+ * processor time.
  */
 export const COMPILE_CACHE = join(WORKSPACE, 'dist/.compiled');
 
@@ -16,9 +16,8 @@ export const COMPILE_CACHE = join(WORKSPACE, 'dist/.compiled');
 export type Variables = Readonly<Record<string, string>>;
 
 /**
- * Where the platform of a checkout keeps its data, logs and secrets: `.platform` in the checkout, or, when
- * the account that runs the servers cannot get there (a root's checkout under /root), a folder of its own
- * under /var/tmp.
+ * Returns the folder of a checkout's data, logs and secrets: `.platform` in the checkout or, if the account
+ * that runs the servers cannot reach it (root's checkout under /root), a folder under /var/tmp.
  */
 export function stateFolderFor(checkout: string, isReachable: (path: string) => boolean): string {
   const inside = join(checkout, '.platform');
@@ -28,8 +27,8 @@ export function stateFolderFor(checkout: string, isReachable: (path: string) => 
 }
 
 /**
- * Finds and makes the state folder of this checkout.
- * @throws {FriendlyError} when it belongs to another user (anybody may make folders under /var/tmp).
+ * Returns the state folder of this checkout, which it creates if missing.
+ * @throws {FriendlyError} if it belongs to another user (any user may create folders under /var/tmp).
  */
 export function openStateFolder(checkout: string): string {
   const runAs = findRunAs();
@@ -38,21 +37,21 @@ export function openStateFolder(checkout: string): string {
   const status = lstatSync(folder);
   if (!status.isDirectory() || (process.getuid && status.uid !== process.getuid())) {
     throw new FriendlyError(
-      `${folder} belongs to user ${status.uid}: this platform was started by somebody else before. ` +
+      `${folder} belongs to user ${status.uid}: another user started this platform before. ` +
         'Start it as that user again, or remove the folder.',
     );
   }
   return folder;
 }
 
-/** Where servers that were downloaded or unpacked once are kept for every later run of this checkout. */
+/** Returns the folder of downloaded and unpacked servers, which all runs of this checkout share. */
 export function cacheFolder(): string {
   return join(openStateFolder(WORKSPACE), 'cache');
 }
 
 /**
- * Random secrets by name, made when first asked for and kept in one file that only its owner can read, so
- * that a second start opens the same databases and accepts the same tokens.
+ * Random secrets by name, created at first use and kept in one file that only its owner can read, so that a
+ * second start opens the same databases and accepts the same tokens.
  */
 export class SecretFile {
   readonly #file: string;
@@ -63,7 +62,7 @@ export class SecretFile {
     this.#values = { ...readVariables(file) };
   }
 
-  /** The secret called `name`: 32 random bytes as base64url, or as this file has it. */
+  /** Returns the secret `name`: 32 random bytes as base64url, created unless the file has it. */
   get(name: string): string {
     const known = this.#values[name];
     if (known !== undefined) return known;
@@ -73,37 +72,37 @@ export class SecretFile {
     return value;
   }
 
-  /** Every secret made so far, by name. */
+  /** Returns all secrets created so far, by name. */
   entries(): [name: string, value: string][] {
     return Object.entries(this.#values);
   }
 }
 
-/** Notes with which environment a service runs and is migrated. */
+/** Saves the environment with which a service runs and is migrated. */
 export function saveServiceEnvironment(stateFolder: string, service: string, environment: Variables): void {
   saveVariables(join(stateFolder, `${service}-environment.json`), environment);
 }
 
-/** What the last start of this state folder noted, or null when there was none. */
+/** Returns the environment that the last start of this state folder saved; null before the first start. */
 export function readServiceEnvironment(stateFolder: string, service: string): Variables | null {
   return readVariables(join(stateFolder, `${service}-environment.json`));
 }
 
 const ADDRESSES = 'addresses.json';
 
-/** Notes in the state folder where the platform that has just become ready answers: AUTH_URL, … */
+/** Saves the URLs of the platform that has just become ready: AUTH_URL, … */
 export function saveRunningAddresses(stateFolder: string, addresses: Variables): void {
   saveVariables(join(stateFolder, ADDRESSES), addresses, 0o644);
 }
 
-/** Where the last platform of this state folder answered; empty when none was ever ready. */
+/** Returns the URLs of the last platform of this state folder; empty if none was ever ready. */
 export function readRunningAddresses(stateFolder: string): Variables {
   return readVariables(join(stateFolder, ADDRESSES)) ?? {};
 }
 
-/** @param mode by default for the file's owner only: there may be passwords and keys among them */
+/** @param mode by default only the owner may read: the variables include passwords and keys */
 function saveVariables(file: string, variables: Variables, mode = 0o600): void {
-  // A leftover would keep its own permissions.
+  // An existing file would keep its own permissions.
   rmSync(`${file}.next`, { force: true });
   writeFileSync(`${file}.next`, `${JSON.stringify(variables, null, 2)}\n`, { mode });
   renameSync(`${file}.next`, file);

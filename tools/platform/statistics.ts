@@ -1,4 +1,7 @@
-/** Middle value of `values`, or the mean of the two in the middle. @throws {RangeError} for no values */
+/**
+ * Returns the middle value of `values`, or the mean of the two in the middle.
+ * @throws {RangeError} for no values
+ */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('there is no median of nothing');
   const sorted = values.toSorted((left, right) => left - right);
@@ -7,8 +10,9 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The value below which the share `quantile` (0–1) of `values` lies: the nearest rank. @throws {RangeError}
- * for no values
+ * Returns the percentile by nearest rank: the smallest value that at least the share `quantile` (0–1) of
+ * `values` does not exceed.
+ * @throws {RangeError} for no values
  */
 export function percentile(values: readonly number[], quantile: number): number {
   if (values.length === 0) throw new RangeError('there is no percentile of nothing');
@@ -17,7 +21,7 @@ export function percentile(values: readonly number[], quantile: number): number 
   return sorted[rank - 1]!;
 }
 
-/** Median with the smallest and the largest value. */
+/** The median, with the smallest and the largest value. */
 export interface Spread {
   readonly median: number;
   readonly min: number;

@@ -2,7 +2,7 @@ import { findFreePorts, isPortFree } from './ports.ts';
 import { openTemporaryPlace, type TemporaryPlace } from './private-servers.ts';
 import { endProcess, waitUntilReady } from './supervisor.ts';
 
-/** A server whose child, in a group of its own, holds the port for 300 ms after the server has ended. */
+/** A server whose child, in its own process group, holds the port for 300 ms after the server has ended. */
 const serverWithHeir = (port: number): string => `
   const { spawn } = require('node:child_process');
   const heir = \`require('node:net').createServer().listen(${port}, '127.0.0.1');
@@ -17,7 +17,7 @@ describe('endProcess', () => {
   });
   afterEach(() => place.supervisor.stop());
 
-  it('waits until the port is free, whoever still holds it', async () => {
+  it('waits until the port is free, even if a child still holds it', async () => {
     const [port = 0] = await findFreePorts(1);
     const server = await place.supervisor.spawn({
       name: 'server',

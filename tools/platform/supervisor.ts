@@ -30,7 +30,7 @@ export interface ProcessSpec {
   readonly runAs?: RunAs | null;
   readonly signal?: NodeJS.Signals;
   readonly graceMs?: number;
-  /** A command that is expected to end by itself. */
+  /** Whether the command is expected to end by itself. */
   readonly oneShot?: boolean;
 }
 
@@ -38,40 +38,42 @@ export interface SupervisedProcess {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
-  /** Resolves with a sentence saying how it ended; never rejects. */
+  /** Resolves with a phrase that says how it ended; never rejects. */
   readonly ended: Promise<string>;
   hasEnded(): boolean;
-  /** Null while it runs, and when a signal ended it. */
+  /** Null while it runs, and if a signal ended it. */
   exitCode(): number | null;
 }
 
 export interface SupervisorOptions {
   readonly recordFile: string;
   readonly logFolder: string;
-  /** Goes when the run ends, crash or not. */
+  /** Deleted when the run ends, crash or not. */
   readonly removeFolder?: string;
 }
 
-/** What private servers are made in. */
+/** Folders, account, supervisor and secrets of private servers. */
 export interface ServerPlace {
   readonly supervisor: Supervisor;
-  /** Holds their data. */
+  /** Folder of their data. */
   readonly folder: string;
-  /** Holds their programs where they had to be fetched or copied. */
+  /** Folder of their programs, if these had to be downloaded or copied. */
   readonly cacheFolder: string;
   readonly runAs: RunAs | null;
-  /** The secret of this name: made when first asked for, the same ever after. */
+  /** Returns the secret of this name; created at first use, it never changes. */
   readonly secret: (name: string) => string;
 }
 
-/** Starts processes in groups of their own and sees to it that none outlives this process (see reaper.ts). */
+/**
+ * Starts processes in their own process groups, and ensures that none outlives this process (see reaper.ts).
+ */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #reaper: ChildProcess;
   readonly #children = new Map<string, SupervisedProcess>();
   #record: RunRecord;
   #stopping: Promise<void> | null = null;
-  /** Called when a process ends that nobody asked to end. */
+  /** Called when a process ends although no stop was requested. */
   onUnexpectedEnd: (child: SupervisedProcess, how: string) => void = () => undefined;
 
   private constructor(options: SupervisorOptions, record: RunRecord) {
@@ -86,8 +88,8 @@ export class Supervisor {
   }
 
   /**
-   * Claims the run record, after cleaning up what a crashed run left behind.
-   * @throws {FriendlyError} when another run is alive.
+   * Claims the run record, after cleaning up after a crashed run.
+   * @throws {FriendlyError} if another run is alive.
    */
   static async open(options: SupervisorOptions): Promise<Supervisor> {
     const record: RunRecord = {
@@ -109,24 +111,24 @@ export class Supervisor {
     return new Supervisor(options, record);
   }
 
-  /** @throws {FriendlyError} when the program cannot be started at all. */
+  /** @throws {FriendlyError} if the program cannot be started at all. */
   async spawn(spec: ProcessSpec): Promise<SupervisedProcess> {
     if (this.#stopping) throw new FriendlyError('The platform is stopping.');
     const logFile = join(this.#options.logFolder, `${spec.name}.log`);
-    // The log before a crash is the interesting one: keep one generation.
+    // Keeps one previous log: after a crash, that is the interesting one.
     if (existsSync(logFile)) renameSync(logFile, logFile.replace(/\.log$/, '.previous.log'));
     const log = openSync(logFile, 'a');
     const child = spawn(spec.command, [...spec.args], {
       cwd: spec.cwd,
       env: spec.env,
-      detached: true, // a process group of its own: Ctrl-C reaches us alone and we stop the rest in order
+      detached: true, // own process group: Ctrl-C reaches only this process, which stops the others in order
       stdio: ['ignore', log, log],
       ...(spec.runAs ? { uid: spec.runAs.uid, gid: spec.runAs.gid } : {}),
     });
     closeSync(log);
     const ended = whenEnded(child);
     if (child.pid === undefined) throw new FriendlyError(`Cannot start ${spec.name}: ${await ended}`);
-    this.#remember({
+    this.#recordProcess({
       name: spec.name,
       pid: child.pid,
       start: findProcessStart(child.pid) ?? '',
@@ -149,7 +151,7 @@ export class Supervisor {
 
   /**
    * Runs a command to its end.
-   * @throws {FriendlyError} with the end of its output when it fails.
+   * @throws {FriendlyError} with the end of its output if it fails.
    */
   async run(spec: ProcessSpec): Promise<void> {
     const child = await this.spawn({ ...spec, oneShot: true });
@@ -157,24 +159,24 @@ export class Supervisor {
     if (how !== SUCCEEDED) throw endedEarly(child, how);
   }
 
-  /** The process last started under this name, ended or not; null when there was none. */
+  /** Returns the process last started under this name, ended or not; null if there was none. */
   find(name: string): SupervisedProcess | null {
     return this.#children.get(name) ?? null;
   }
 
-  /** The process that runs under this name. @throws {Error} when none does */
+  /** Returns the running process of this name. @throws {Error} if there is none */
   running(name: string): SupervisedProcess {
     const found = this.find(name);
     if (found === null || found.hasEnded()) throw new Error(`${name} is not running`);
     return found;
   }
 
-  /** True from the moment that somebody asked to stop. */
+  /** Whether a stop was requested. */
   get isStopping(): boolean {
     return this.#stopping !== null;
   }
 
-  /** Stops everything in order and gives the lock back. Safe to call again. */
+  /** Stops all processes in order and releases the run record. Safe to call again. */
   stop(): Promise<void> {
     this.#stopping ??= endRun(this.#options.recordFile, this.#record).then(() => this.#dismissReaper());
     return this.#stopping;
@@ -183,12 +185,12 @@ export class Supervisor {
   async #dismissReaper(): Promise<void> {
     if (isOver(this.#reaper)) return;
     const ended = once(this.#reaper, 'exit');
-    this.#reaper.ref(); // or this process may run out of things to wait for, and end in the middle
+    this.#reaper.ref(); // keeps this process alive until the reaper has ended
     this.#reaper.stdin?.destroy();
     await ended;
   }
 
-  #remember(entry: RecordedProcess): void {
+  #recordProcess(entry: RecordedProcess): void {
     this.#record = { ...this.#record, processes: [...this.#record.processes, entry] };
     saveRunRecord(this.#options.recordFile, this.#record);
   }
@@ -201,8 +203,8 @@ export class Supervisor {
 }
 
 /**
- * Ends a server that is to be started again. @param ports that it listens on: a process that it had begun may
- * keep them a moment longer
+ * Ends a server that is to be started again, and waits until its ports are free.
+ * @param ports of the server; one of its children may hold them a moment longer
  */
 export async function endProcess(
   supervisor: Supervisor,
@@ -211,15 +213,16 @@ export async function endProcess(
   ports: readonly number[],
 ): Promise<void> {
   const child = supervisor.running(name);
-  // In order it ends its own children; killed, they go with it, as with the power.
+  // With an orderly signal the server ends its own children. SIGKILL goes to the whole group, as if the power
+  // failed.
   trySignal(signal === 'SIGKILL' ? -child.pid : child.pid, signal);
   await child.ended;
   for (const port of ports)
     if (!(await becomesTrue(() => isPortFree(port))))
-      throw new Error(`${name} has ended, but port ${port} is still taken`);
+      throw new Error(`${name} has ended, but port ${port} is still in use`);
 }
 
-/** Says that `child` failed, and how, with the end of its log. */
+/** Returns an error that says how `child` failed, with the end of its log. */
 export function endedEarly(child: SupervisedProcess, how: string): FriendlyError {
   return new FriendlyError(
     `${child.name} ${how}. Its last log lines (${child.logFile}):\n${lastLines(child.logFile, 20)}`,
@@ -243,7 +246,7 @@ function whenEnded(child: ChildProcess): Promise<string> {
 
 /**
  * Waits until `probe` succeeds for `child`.
- * @throws {FriendlyError} with the end of its log when the child ends first or `timeoutMs` is over.
+ * @throws {FriendlyError} with the end of its log if the child ends first or `timeoutMs` has passed.
  */
 export async function waitUntilReady(
   child: SupervisedProcess,
@@ -260,7 +263,7 @@ export async function waitUntilReady(
     throw endedEarly(child, `was not ready within ${timeoutMs / 1000} s`);
 }
 
-/** The last `count` lines of a file (of its last 64 KiB), or why it cannot be read. */
+/** Returns the last `count` lines of a file (from its last 64 KiB), or the reason why it cannot be read. */
 function lastLines(file: string, count: number): string {
   let handle: number;
   try {

@@ -7,16 +7,16 @@ describe('TcpProxy', () => {
   let server: Server;
   let proxy: TcpProxy;
   let client: Socket;
-  const heardByServer: string[] = [];
+  const receivedByServer: string[] = [];
   let serverSide: Socket;
 
   beforeEach(async () => {
-    heardByServer.length = 0;
+    receivedByServer.length = 0;
     server = createServer((socket) => {
       serverSide = socket;
       socket.on('error', () => undefined);
       socket.on('data', (data) => {
-        heardByServer.push(data.toString());
+        receivedByServer.push(data.toString());
         socket.write(data);
       });
     });
@@ -43,17 +43,17 @@ describe('TcpProxy', () => {
     expect(proxy.connections).toBe(0);
   });
 
-  it('holds bytes back while stalled and delivers them afterwards', async () => {
+  it('holds bytes back while frozen and delivers them afterwards', async () => {
     proxy.freeze();
     expect(proxy.connections).toBe(1);
     client.write(' later');
     await makeRoundTrip();
-    expect(heardByServer).toEqual(['hello']);
+    expect(receivedByServer).toEqual(['hello']);
     await proxy.restore();
-    await eventually(() => expect(heardByServer.join('')).toBe('hello later'));
+    await eventually(() => expect(receivedByServer.join('')).toBe('hello later'));
   });
 
-  it('loses one answer, and with it the connection', async () => {
+  it('drops one response, and with it the connection', async () => {
     proxy.loseAnswer('work', 'end');
     client.write('end');
     expect(String((await once(client, 'data'))[0])).toBe('end');
@@ -63,24 +63,24 @@ describe('TcpProxy', () => {
     const closed = once(client, 'close');
     client.write('end');
     await closed;
-    expect(heardByServer).toEqual(['hello', 'end', 'work', 'end']);
+    expect(receivedByServer).toEqual(['hello', 'end', 'work', 'end']);
     expect(proxy.losesAnswer).toBe(false);
   });
 
-  it('leaves a client in the dark whose server has gone', async () => {
+  it('keeps a client connected whose server connection was reset', async () => {
     expect(proxy.halfOpen()).toBe(1);
     await eventually(() => expect(serverSide.destroyed).toBe(true));
     client.write('anybody?');
     await makeRoundTrip();
     expect(client.destroyed).toBe(false);
-    expect(heardByServer).toEqual(['hello']);
+    expect(receivedByServer).toEqual(['hello']);
     expect(proxy.halfOpen()).toBe(0);
   });
 });
 
 /**
- * Sends bytes through another proxy and back. What was written earlier, and is not held back, arrives before
- * they do.
+ * Sends bytes through another proxy and back. Bytes that were written before, and are not held back, arrive
+ * first.
  */
 async function makeRoundTrip(): Promise<void> {
   const echo = createServer((socket) => socket.pipe(socket));

@@ -9,20 +9,20 @@ export interface TcpTarget {
 interface Pair {
   readonly client: Socket;
   readonly upstream: Socket;
-  /** The upstream half is gone and the client does not know. */
+  /** Whether the connection to the server is gone without the client knowing. */
   isHalfOpen: boolean;
-  /** How many of the texts of `loseAnswer` its client has sent. */
+  /** Number of texts of `loseAnswer` that its client has sent. */
   lostTextsSent: number;
 }
 
 /**
- * A TCP proxy between a process and a server, where the network breaks on command and leaves the server
- * itself alone.
+ * A TCP proxy between a process and a server. It breaks the network on command and leaves the server itself
+ * alone.
  */
 export class TcpProxy {
   readonly #chooseTarget: () => TcpTarget | null;
   readonly #pairs = new Set<Pair>();
-  /** The address given to `start()` by way of this proxy. */
+  /** The URL given to `start()`, but through this proxy. */
   url = '';
   #server: Server;
   #port = 0;
@@ -30,15 +30,15 @@ export class TcpProxy {
   #isFrozen = false;
   #lost: readonly string[] = [];
 
-  /** @param chooseTarget where a new connection goes; null: it is refused */
+  /** @param chooseTarget returns the target of a new connection, or null to refuse it */
   constructor(chooseTarget: () => TcpTarget | null) {
     this.#chooseTarget = chooseTarget;
     this.#server = this.#makeServer();
   }
 
   /**
-   * A proxy in front of one server, on a free port.
-   * @param targetUrl e.g. `postgres://…`; must name its port
+   * Starts a proxy in front of one server, on a free port.
+   * @param targetUrl e.g. `postgres://…`; must contain the port
    */
   static async start(targetUrl: string): Promise<TcpProxy> {
     const { hostname, port } = new URL(targetUrl);
@@ -48,7 +48,7 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** @param port 0 for any free one */
+  /** @param port 0 for any free port */
   async listen(port: number, host = this.#host): Promise<void> {
     this.#host = host;
     this.#server.listen(port, host);
@@ -64,12 +64,12 @@ export class TcpProxy {
     return this.#pairs.size;
   }
 
-  /** Ends every connection in order; new ones pass. */
+  /** Closes every connection; new ones are accepted. */
   cut(): void {
     for (const pair of this.#pairs) cut(pair);
   }
 
-  /** Resets every connection, as a firewall or a dying router does. Gives how many. */
+  /** Resets every connection, like a firewall or a dying router. Returns their number. */
   reset(): number {
     const pairs = [...this.#pairs];
     for (const { client, upstream } of pairs) {
@@ -79,7 +79,7 @@ export class TcpProxy {
     return pairs.length;
   }
 
-  /** Cuts every connection and refuses new ones. */
+  /** Closes every connection and refuses new ones. */
   async refuse(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -88,13 +88,13 @@ export class TcpProxy {
     await closed;
   }
 
-  /** Holds all bytes back, of old and new connections, as a stopped server or a lost network does. */
+  /** Holds back all bytes of old and new connections, like a stopped server or a lost network. */
   freeze(): void {
     this.#isFrozen = true;
     for (const pair of this.#pairs) pause(pair);
   }
 
-  /** Everything passes again; what was held back arrives late. */
+  /** Lets everything pass again; bytes that were held back arrive late. */
   async restore(): Promise<void> {
     this.#isFrozen = false;
     for (const { client, upstream } of this.#pairs) {
@@ -107,8 +107,8 @@ export class TcpProxy {
   }
 
   /**
-   * The server's side of every connection goes, and the client never hears of it. New connections work. Gives
-   * how many.
+   * Resets the server's side of every connection without telling the client. New connections work. Returns
+   * the number of connections.
    */
   halfOpen(): number {
     const pairs = [...this.#pairs].filter((pair) => !pair.isHalfOpen);
@@ -121,22 +121,22 @@ export class TcpProxy {
   }
 
   /**
-   * Cuts the connection whose client sends all `texts`, one after the other, once the target has answered the
-   * last: the client never learns of that.
+   * Closes the connection whose client sends all `texts` in turn, as soon as the server responds to the last
+   * one: the client does not get that response.
    */
   loseAnswer(...texts: string[]): void {
     this.#lost = texts;
     for (const pair of this.#pairs) pair.lostTextsSent = 0;
   }
 
-  /** Whether the answer of `loseAnswer` is still to be lost. */
+  /** Whether the response of `loseAnswer` is still to be dropped. */
   get losesAnswer(): boolean {
     return this.#lost.length > 0;
   }
 
   /**
-   * Sends `bytes` to every client, as if the target had; only between two of its own messages, so while
-   * nothing else is going on.
+   * Sends `bytes` to every client as if the server had sent them. Only for idle connections: the bytes must
+   * not split a message of the server.
    */
   inject(bytes: Buffer): void {
     for (const { client } of this.#pairs) client.write(bytes);
@@ -195,12 +195,14 @@ export class TcpProxy {
     return true;
   }
 
-  /** One side is gone: so is the other, unless that is exactly what must not be seen. */
+  /**
+   * Closes the other side of a connection, except that a half-open client must not notice its server's end.
+   */
   #drop(pair: Pair, gone: Socket): void {
     if (pair.isHalfOpen && gone === pair.upstream) return;
     this.#pairs.delete(pair);
     const other = gone === pair.client ? pair.upstream : pair.client;
-    // A refused or reset connection looks the same on the other side.
+    // A reset on one side becomes a reset on the other.
     if (gone.errored === null) other.destroy();
     else other.resetAndDestroy();
   }
@@ -216,7 +218,7 @@ function pause({ client, upstream }: Pair): void {
   upstream.pause();
 }
 
-/** `url` by way of a port of this machine. */
+/** Returns `url` with its host and port replaced by a port of this machine. */
 export function throughPort(url: string, port: number): string {
   const moved = new URL(url);
   moved.hostname = '127.0.0.1';

@@ -31,13 +31,16 @@ import type { Rabbitmq } from './rabbitmq.ts';
 import { SecretFile, type Variables } from './state-folder.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** Fine enough for the time of a start to be a figure. */
+/** Poll interval in ms, fine enough to measure how long a start takes. */
 const READY_POLL_MS = 10;
-/** Two virtual hosts: what is sent over the wrong bus gets lost, and is missed. */
+/**
+ * Each bus has a virtual host of its own: a message sent on the wrong bus is lost, and its absence is
+ * noticed.
+ */
 const BUSES = ['main', 'scheduling'] as const;
 export type BusName = (typeof BUSES)[number];
 
-/** Servers that a platform is made on, as their administrators reach them. */
+/** URLs of the servers that a platform uses, for their administrators. */
 export interface ServerAddresses {
   readonly databaseUrl: string;
   readonly rabbitmqUrl: string;
@@ -46,16 +49,19 @@ export interface ServerAddresses {
 
 export interface TestPlatformOptions {
   readonly supervisor: Supervisor;
-  /** Holds secrets, and what the neighbours heard. */
+  /** Folder of the secrets and of the neighbours' ledgers. */
   readonly folder: string;
   readonly servers: ServerAddresses;
   readonly dist?: string;
   /** Options of Node for every program, e.g. a profiler's. */
   readonly nodeOptions?: readonly string[];
-  /** Then the auth service is not in production mode, which refuses the neighbours' identity provider. */
+  /**
+   * Starts the identity provider as well. Production mode refuses it, so the auth service then runs in
+   * another mode.
+   */
   readonly hasSingleSignOn?: boolean;
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
-  /** Called when the platform has been stopped. */
+  /** Called after the platform has been stopped. */
   readonly onStopped?: () => Promise<void>;
 }
 
@@ -71,10 +77,13 @@ export interface Ended {
   readonly output: string;
 }
 
-/** Loads sign in one user over and over, and refresh few sessions: auth-service's limits on both are off. */
+/**
+ * Turns off auth-service's limits on sign-ins and refreshes: load tests sign in one user repeatedly, and
+ * refresh few sessions.
+ */
 const UNLIMITED: Variables = { TOKENS_PER_HOUR: '0', REFRESH_TOKENS_PER_HOUR: '0' };
 
-/** Programs of the build as in production, on databases and virtual hosts of their own and on free ports. */
+/** Programs of the build, run as in production, with their own databases, virtual hosts and free ports. */
 export class TestPlatform {
   readonly settings: PlatformSettings;
   readonly programs: Program[] = [];
@@ -107,7 +116,7 @@ export class TestPlatform {
     };
   }
 
-  /** Makes databases and virtual hosts; no program yet. Whoever creates a platform has to stop it. */
+  /** Creates databases and virtual hosts, and starts no program. The caller must stop the platform. */
   static async create(options: TestPlatformOptions): Promise<TestPlatform> {
     const platform = new TestPlatform(options, await findFreePortTable());
     await createDatabases(options.servers.databaseUrl, platform.#databases);
@@ -126,21 +135,21 @@ export class TestPlatform {
     return found;
   }
 
-  /** Runs statements on a service's database as the server's administrator; gives the rows of the last. */
+  /** Runs statements on a service's database as the server's administrator; returns the rows of the last. */
   query<Row extends object>(name: ServiceName, ...statements: readonly Statement[]): Promise<Row[]> {
     const url = new URL(this.#options.servers.databaseUrl);
     url.pathname = `/${this.#databaseName(name)}`;
     return queryAt<Row>(url.href, ...statements);
   }
 
-  /** The virtual host of a bus, as its administrator sees it. */
+  /** Returns the management API of a bus's virtual host. */
   bus(name: BusName): BrokerManagement {
     return new BrokerManagement(this.#options.servers.managementUrl, `${name}-${this.#suffix}`);
   }
 
   /**
-   * Migrates the database of a service, and loads the development identities into the auth service's, unless
-   * they are there.
+   * Migrates the database of a service. In the auth service's database, also loads the development
+   * identities, unless they are present.
    */
   async migrate(name: ServiceName, { withIdentities = true } = {}): Promise<void> {
     const service = serviceOf(name);
@@ -152,8 +161,8 @@ export class TestPlatform {
   }
 
   /**
-   * Migrates and starts these services, in the order in which they need each other.
-   * @param overrides over what a service would get
+   * Migrates and starts these services, in the order of their dependencies.
+   * @param overrides variables that replace a service's usual ones
    */
   async startServices(
     names: readonly ServiceName[],
@@ -174,7 +183,7 @@ export class TestPlatform {
     await Promise.all([this.startNeighbours(), ...services.map((service) => service.start())]);
   }
 
-  /** Another process of a service, on ports of its own, on the same databases. */
+  /** Starts another process of a service, on its own ports and the same databases. */
   async addReplica(name: ServiceName, options: ServiceOptions = {}): Promise<Program> {
     const [port, metricsPort] = await findFreePorts(2);
     const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
@@ -205,7 +214,7 @@ export class TestPlatform {
     });
   }
 
-  /** A process that plays a service which is not ours. */
+  /** Starts a program that stands in for a service outside this platform. */
   startNeighbour(neighbour: Deployable): Promise<Program> {
     return this.#makeProgram({
       name: neighbour.name,
@@ -216,7 +225,7 @@ export class TestPlatform {
     }).start();
   }
 
-  /** The neighbours; the identity provider only where there is single sign-on. */
+  /** Starts the neighbours; the identity provider only with single sign-on. */
   async startNeighbours(): Promise<void> {
     const wanted = NEIGHBOURS.filter(
       ({ name }) => name !== 'identity-provider' || this.#options.hasSingleSignOn === true,
@@ -234,14 +243,15 @@ export class TestPlatform {
     return { exitCode: child.exitCode(), output: readFileSync(child.logFile, 'utf8') };
   }
 
-  /** What every program of this platform has written so far, ended ones and migrations included. */
+  /** Returns the logs of this platform's programs so far, including ended ones and migrations. */
   logs(): ReadonlyMap<string, string> {
     const files = this.#oneShots.map(({ name, logFile }) => [name, readFileSync(logFile, 'utf8')] as const);
     return new Map([...files, ...this.programs.map((program) => [program.name, program.log()] as const)]);
   }
 
   /**
-   * Ends every program that still runs, gives their exit codes, and takes databases and virtual hosts away.
+   * Ends every program that still runs, and drops databases and virtual hosts. Returns the programs' exit
+   * codes.
    */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<(number | null)[]> {
     const exitCodes = await Promise.all(this.programs.map((program) => program.stop(signal)));
@@ -267,7 +277,7 @@ export class TestPlatform {
     this.#oneShots.push({ name, logFile: supervisor.find(name)?.logFile ?? '' });
   }
 
-  /** Nothing else of this process's environment is passed on. */
+  /** Passes on PATH and HOME of this process's environment, and nothing else. */
   #environment(variables: Variables): NodeJS.ProcessEnv {
     const { PATH, HOME } = process.env;
     return { PATH, HOME, ...variables };
@@ -289,12 +299,13 @@ export class TestPlatform {
 }
 
 export interface PrivateServersOptions extends Pick<TestPlatformOptions, 'dist' | 'nodeOptions'> {
-  /** What to build meanwhile; nothing: what was built before is tested. */
+  /** Projects to build while the servers start; an empty list uses the existing build. */
   readonly projectRoots?: readonly string[];
 }
 
 /**
- * A durable PostgreSQL and a RabbitMQ, thrown away at the end, and whatever programs are started beside them.
+ * A durable PostgreSQL and a RabbitMQ that are removed at the end, and the programs that are started beside
+ * them.
  */
 export class PrivateServers implements ServerAddresses {
   readonly place: TemporaryPlace;
@@ -322,7 +333,7 @@ export class PrivateServers implements ServerAddresses {
       progress(
         `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,
       );
-      // Durable as in production: what is measured and broken must be what is promised.
+      // Durable as in production: measurements and failures here must hold there.
       const servers: [Postgresql, Rabbitmq] = [await makePostgresql(place, true), await makeRabbitmq(place)];
       const built = projectRoots.length === 0 ? null : build(place.supervisor, projectRoots);
       await Promise.all([...servers.map((server) => server.start()), built]);
@@ -351,8 +362,8 @@ export class PrivateServers implements ServerAddresses {
   }
 
   /**
-   * A platform on these servers with these services.
-   * @param overrides variables over what a service would get
+   * Starts a platform with these services on these servers.
+   * @param overrides variables that replace a service's usual ones
    */
   async startPlatform(
     names: readonly ServiceName[],
@@ -365,7 +376,7 @@ export class PrivateServers implements ServerAddresses {
 
   /**
    * Starts a Node program of the workspace, e.g. `verification/bench/peers/bare-settings-read.ts`, that
-   * serves HTTP at PORT and answers `/ready`.
+   * serves HTTP at PORT and responds at `/ready`.
    */
   async startPeer(file: string, variables: Variables): Promise<Program> {
     const [port = 0] = await findFreePorts(1);

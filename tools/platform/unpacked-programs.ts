@@ -15,9 +15,9 @@ import { hasDebianPackages, type PackageSet, unpackPackages } from './debian-pac
 import { isErrorCode } from './errors.ts';
 
 /**
- * Unpacks packages into the folder `root` unless it is there already. Nothing is installed.
- * @param finish makes the unpacked packages ready for use
- * @throws {Error} that says why they cannot be had
+ * Unpacks packages into the folder `root` unless it exists. Installs nothing.
+ * @param finish prepares the unpacked packages for use
+ * @throws {Error} with the reason if they cannot be downloaded
  */
 export async function unpackOnce(
   root: string,
@@ -26,8 +26,8 @@ export async function unpackOnce(
 ): Promise<void> {
   if (existsSync(root)) return;
   if (!hasDebianPackages()) throw new Error('this is not a Debian-like system');
-  // A folder of its own: another program of this checkout may be unpacking at the same moment. The first to
-  // finish wins.
+  // Unpacked in a temporary folder: another program of this checkout may be unpacking concurrently. The first
+  // to finish wins.
   mkdirSync(dirname(root), { recursive: true });
   const partial = mkdtempSync(`${root}.partial-`);
   try {
@@ -43,18 +43,18 @@ export async function unpackOnce(
 }
 
 /**
- * Makes the programs under `folder` run wherever they lie (a checkout may be moved, or its cache copied) and
- * on their own libraries, which may be newer than the system's: a script in the place of each program starts
- * it by the packages' own loader. The library path is no variable, which the system's programs that they
- * start would inherit, and could not bear.
- * @param root where the packages were unpacked
+ * Makes the programs under `folder` run from any place (a checkout may be moved, or its cache copied) and
+ * with their own libraries, which may be newer than the system's. A script in the place of each program
+ * starts it with the packages' own loader. The loader gets the library path as an argument: system programs
+ * that the program starts would inherit a variable, and fail with these libraries.
+ * @param root folder that the packages were unpacked into
  */
 export function runByOwnLoader(root: string, folder: string): void {
   const files = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
   const loader = files.find((file) => basename(file).startsWith('ld-linux-'));
-  if (loader === undefined) throw new Error('the packages hold no loader of programs');
+  if (loader === undefined) throw new Error('the packages contain no program loader (ld-linux)');
   const libraries = ['lib', 'usr/lib'].map((parent) => join(root, parent, basename(dirname(loader))));
   for (const program of files.filter((file) => file.startsWith(folder) && isProgram(file))) {
     const real = `${program}.real`;
@@ -68,7 +68,7 @@ exec ${inRoot(loader)} --library-path ${libraries.map(inRoot).join(':')} --argv0
   }
 }
 
-/** Moves a complete folder to where it belongs, unless one is there already. */
+/** Moves a complete folder to its final place, unless that exists. */
 function moveInto(folder: string, target: string): void {
   try {
     renameSync(folder, target);

@@ -1,7 +1,7 @@
 import { becomesTrue, eventually } from './waiting.ts';
 
 describe('eventually', () => {
-  it('gives the first value that is not an error', async () => {
+  it('returns the first value of a probe that does not fail', async () => {
     let calls = 0;
     const probe = (): string => {
       calls += 1;
@@ -19,7 +19,7 @@ describe('eventually', () => {
 });
 
 describe('becomesTrue', () => {
-  it('says whether the probe was true in time', async () => {
+  it('tells whether the probe was true in time', async () => {
     let calls = 0;
     expect(await becomesTrue(() => (calls += 1) === 3, { intervalMs: 1 })).toBe(true);
     expect(await becomesTrue(() => false, { timeoutMs: 5, intervalMs: 1 })).toBe(false);

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-interface Patience {
+interface WaitOptions {
   readonly timeoutMs?: number;
   readonly intervalMs?: number;
 }
 
 /**
- * Repeats `probe` until it neither throws nor rejects, and gives its value.
+ * Repeats `probe` until it neither throws nor rejects, and returns its value.
  * @throws the probe's last error once `timeoutMs` has passed
  */
 export async function eventually<T>(
   probe: () => Promise<T> | T,
-  { timeoutMs = 10_000, intervalMs = 50 }: Patience = {},
+  { timeoutMs = 10_000, intervalMs = 50 }: WaitOptions = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
@@ -25,11 +25,12 @@ export async function eventually<T>(
 }
 
 /**
- * Repeats `probe` until it is true; false once `timeoutMs` has passed. What the probe throws ends the wait.
+ * Repeats `probe` until it returns true. Returns false once `timeoutMs` has passed. An error of the probe
+ * ends the wait.
  */
 export async function becomesTrue(
   probe: () => Promise<boolean> | boolean,
-  { timeoutMs = 10_000, intervalMs = 50 }: Patience = {},
+  { timeoutMs = 10_000, intervalMs = 50 }: WaitOptions = {},
 ): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   while (!(await probe())) {
@@ -39,7 +40,7 @@ export async function becomesTrue(
   return true;
 }
 
-/** A probe: GET answers 2xx. */
+/** Returns a probe that is true if GET responds 2xx. */
 export function answersOk(url: string, headers: Record<string, string> = {}): () => Promise<boolean> {
   return async () => {
     try {
@@ -47,8 +48,8 @@ export function answersOk(url: string, headers: Record<string, string> = {}): ()
       await response.arrayBuffer();
       return response.ok;
     } catch (error) {
-      // Nobody listens yet (TypeError of fetch), or it is too slow yet. By name: under Jest they come from
-      // another realm.
+      // Not listening yet (a TypeError of fetch), or still too slow. Compared by name: under Jest these
+      // errors come from another realm.
       const { name } = error as { name?: unknown };
       if (name === 'TypeError' || name === 'TimeoutError') return false;
       throw error;

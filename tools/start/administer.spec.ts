@@ -7,7 +7,7 @@ it.each([
   ['toString', 'Allowed choices are auth, settings, task.'],
   ['', 'Allowed choices are auth, settings, task.'],
   [undefined, "missing required argument 'service'"],
-])('administers no service %p', (name, complaint) => {
+])('refuses to administer the service %p', (name, complaint) => {
   const args = name === undefined ? [] : [name];
   const program = join(WORKSPACE, 'tools/start/administer.ts');
   const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });

@@ -1,6 +1,6 @@
 /**
- * `npm run auth:admin -- …`, `npm run settings:admin -- …` and `npm run task:admin -- …`: a service's
- * administration command line, on the platform that this checkout runs. Elsewhere `node admin.js` in the
+ * `npm run auth:admin -- …`, `npm run settings:admin -- …` and `npm run task:admin -- …`: runs a service's
+ * administration command line on the running platform of this checkout. Elsewhere, `node admin.js` in the
  * service's image does the same with the variables of its environment.
  */
 import { spawn } from 'node:child_process';
@@ -14,7 +14,9 @@ import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { findRunRecord, isSupervised } from '#platform/run-record.ts';
 import { openStateFolder, type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
-/** Only of a platform that is up: what a stopped one noted leads nowhere. Help needs none. */
+/**
+ * Returns the variables of the running platform; those saved by a stopped one are of no use. Help needs none.
+ */
 function environment(service: ServiceName, args: readonly string[]): Variables {
   const stateFolder = openStateFolder(WORKSPACE);
   const record = findRunRecord(join(stateFolder, 'run.json'));
@@ -47,7 +49,7 @@ function administer(service: ServiceName, args: readonly string[]): void {
 }
 
 runMain(() => {
-  // Help and whatever else follows the service's name is its own program's.
+  // Everything after the service's name, help included, is passed to the service's own program.
   const command = commandLine(
     'tools/start/administer.ts',
     '<service> …',

@@ -3,7 +3,7 @@ import { choosePorts, DEFAULT_PORTS } from '#platform/ports.ts';
 import { describeTakenPorts, parseStartArguments, portsToOpen } from './arguments.ts';
 
 describe('parseStartArguments', () => {
-  it('takes the documented defaults when nothing is said', () => {
+  it('uses the documented defaults without flags', () => {
     expect(parseStartArguments([])).toEqual({
       ports: DEFAULT_PORTS,
       reset: false,
@@ -43,7 +43,7 @@ describe('ports', () => {
     );
   });
 
-  it('names port, owner and flag when one is taken', () => {
+  it('names port, owner and flag if a port is in use', () => {
     expect(describeTakenPorts(['auth'], choosePorts(10, {}))).toMatch(/port 3011 for auth: .*--port auth=/);
   });
 });

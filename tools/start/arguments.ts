@@ -7,23 +7,23 @@ export interface StartArguments {
   readonly reset: boolean;
   readonly detach: boolean;
   readonly verbose: boolean;
-  /** Only PostgreSQL and RabbitMQ. */
+  /** Start PostgreSQL and RabbitMQ only. */
   readonly infrastructureOnly: boolean;
 }
 
 const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ, the three services and their neighbours on 127.0.0.1, and stops them on Ctrl-C.';
 const ENVIRONMENT =
-  '\nEnvironment: DATABASE_URL and RABBITMQ_URL name servers to use instead of private ones, MIGRATION_DATABASE_URL the database past a pooler.';
+  '\nEnvironment: DATABASE_URL and RABBITMQ_URL name servers to use instead of private ones, MIGRATION_DATABASE_URL the same database without a pooler.';
 
 type Ports = Readonly<Partial<PortTable>>;
 
-/** @throws {ArgumentsError} on an unknown flag, a flag without its value, or impossible ports. */
+/** @throws {ArgumentsError} for an unknown flag, a flag without its value, or impossible ports. */
 export function parseStartArguments(args: readonly string[]): StartArguments {
   const { port, portOffset, ...flags } = commandLine('npm start', '-- [flags]', DESCRIPTION)
     .option(
       '--reset',
-      "throw this checkout's data away first (never the data of a server named by DATABASE_URL)",
+      "delete this checkout's data first (never the data of a server named by DATABASE_URL)",
       false,
     )
     .option('--detach', 'return when everything is ready; stop later with: npm run stop', false)
@@ -33,7 +33,7 @@ export function parseStartArguments(args: readonly string[]): StartArguments {
       (assignment, chosen) => ({ ...chosen, ...parseAssignment(assignment) }),
       {},
     )
-    .option('--port-offset <number>', 'move every port by this much', parseOffset, 0)
+    .option('--port-offset <number>', 'add this number to every default port', parseOffset, 0)
     .option('--infrastructure-only', 'only PostgreSQL and RabbitMQ', false)
     .option('--verbose', 'show the logs of everything', false)
     .addHelpText('after', ENVIRONMENT)
@@ -59,7 +59,7 @@ function parseAssignment(assignment: string): Ports {
   return { [name]: Number(port) };
 }
 
-/** The ports that this start will listen on: none for a server that the user named. */
+/** Returns the ports that this start will listen on; none for a server that the user named. */
 export function portsToOpen(plan: {
   readonly database: boolean;
   readonly broker: boolean;

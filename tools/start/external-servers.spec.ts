@@ -1,7 +1,7 @@
 import { readExternalServers, secretFileName, withoutCredentials } from './external-servers.ts';
 
 describe('readExternalServers', () => {
-  it('takes an empty variable for none', () => {
+  it('treats an empty variable as unset', () => {
     const none = { databaseUrl: null, migrationUrl: null, rabbitmqUrl: null };
     expect(readExternalServers({ DATABASE_URL: '' })).toEqual(none);
   });
@@ -16,7 +16,7 @@ describe('readExternalServers', () => {
 describe('a pooler and several hosts', () => {
   const DATABASE_URL = 'postgres://app:pw@pooler-0:6432,pooler-1:6432/platform';
 
-  it('are taken, with the address past the pooler', () => {
+  it('are accepted, together with a migration URL without the pooler', () => {
     const MIGRATION_DATABASE_URL = 'postgres://owner:pw@db-0:5432,db-1:5432/platform';
     const RABBITMQ_URL = 'amqp://u:p@rabbit-0:5672,rabbit-1:5672';
     expect(readExternalServers({ DATABASE_URL, MIGRATION_DATABASE_URL, RABBITMQ_URL })).toEqual({
@@ -28,7 +28,7 @@ describe('a pooler and several hosts', () => {
     expect(secretFileName(DATABASE_URL)).toMatch(/^secrets-[0-9a-f]{12}\.json$/);
   });
 
-  it('are refused when one of the hosts is wrong, or the address past the pooler stands alone', () => {
+  it('are refused if a host is invalid, or if there is only a migration URL', () => {
     const wrong = { DATABASE_URL: 'postgres://app:pw@a:x,b:5432/platform' };
     expect(() => readExternalServers(wrong)).toThrow(/DATABASE_URL must look like/);
     const alone = { MIGRATION_DATABASE_URL: DATABASE_URL };

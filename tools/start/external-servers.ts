@@ -3,19 +3,19 @@ import { connect } from 'amqplib';
 import { FriendlyError } from '#platform/errors.ts';
 import { queryAt } from '#platform/postgresql.ts';
 
-/** Servers that the user named; null where a private one is to be started. */
+/** Servers that the user named; null stands for a private server. */
 export interface ExternalServers {
   readonly databaseUrl: string | null;
-  /** The same database for who owns the tables: past a pooler, or as another role. */
+  /** The same database for the owner of the tables: without a pooler, or with another role. */
   readonly migrationUrl: string | null;
   readonly rabbitmqUrl: string | null;
 }
 
 /**
- * Reads DATABASE_URL, MIGRATION_DATABASE_URL and RABBITMQ_URL; an empty variable names nothing. Each may name
- * several hosts.
- * @throws {FriendlyError} when one of them is no address of its kind (the message does not repeat it: it may
- * hold a password).
+ * Reads DATABASE_URL, MIGRATION_DATABASE_URL and RABBITMQ_URL; an empty variable counts as unset. Each may
+ * list several hosts.
+ * @throws {FriendlyError} if one of them is no URL of its kind. The message does not repeat the URL, because
+ * it may contain a password.
  */
 export function readExternalServers(environment: NodeJS.ProcessEnv): ExternalServers {
   const { DATABASE_URL, MIGRATION_DATABASE_URL, RABBITMQ_URL } = environment;
@@ -46,19 +46,19 @@ function requireProtocol(
   }
 }
 
-/** One address per host of an address that names several. */
+/** Splits a URL that lists several hosts into one URL for each host. */
 function perHost(address: string): string[] {
   const [, before, hosts = '', after] = /^([a-z]+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(address) ?? [];
   return hosts.includes(',') ? hosts.split(',').map((host) => `${before}${host}${after}`) : [address];
 }
 
-/** Its hosts in the order they stand, and the name. */
+/** Returns the hosts of a URL in their order, and its path. */
 function placeOf(address: string): string {
   const urls = perHost(address).map((each) => new URL(each));
   return `${urls.map(({ host }) => host).join(',')}${urls[0]?.pathname ?? ''}`;
 }
 
-/** Tries the hosts in turn. @throws {unknown} what the last one said */
+/** Tries the hosts in turn. @throws {unknown} the error of the last one */
 async function atAnyHost(address: string, work: (address: string) => Promise<unknown>): Promise<void> {
   const [first = address, ...others] = perHost(address);
   let trying = work(first);
@@ -67,20 +67,20 @@ async function atAnyHost(address: string, work: (address: string) => Promise<unk
 }
 
 /**
- * The file that holds the services' secrets: one per database, because the rows of a database were encrypted
- * and signed with the secrets it was first used with.
+ * Returns the name of the file with the services' secrets. There is one file per database, because the rows
+ * of a database are encrypted and signed with the secrets of its first use.
  */
 export function secretFileName(databaseUrl: string | null): string {
   if (databaseUrl === null) return 'secrets.json';
   return `secrets-${createHash('sha256').update(placeOf(databaseUrl)).digest('hex').slice(0, 12)}.json`;
 }
 
-/** An address as it may be shown: without user and password. */
+/** Returns a URL without user and password, for display. */
 export function withoutCredentials(address: string): string {
   return `${address.slice(0, address.indexOf(':'))}://${placeOf(address)}`;
 }
 
-/** @throws {FriendlyError} when no session can be opened at the variable's address. */
+/** @throws {FriendlyError} if no session can be opened at the variable's URL. */
 export async function checkDatabase(
   databaseUrl: string,
   variable: 'DATABASE_URL' | 'MIGRATION_DATABASE_URL' = 'DATABASE_URL',
@@ -92,7 +92,7 @@ export async function checkDatabase(
   }
 }
 
-/** @throws {FriendlyError} when no connection can be opened at RABBITMQ_URL. */
+/** @throws {FriendlyError} if no connection can be opened at RABBITMQ_URL. */
 export async function checkBroker(rabbitmqUrl: string): Promise<void> {
   try {
     await atAnyHost(rabbitmqUrl, async (address) => {
@@ -105,7 +105,7 @@ export async function checkBroker(rabbitmqUrl: string): Promise<void> {
 }
 
 function unusable(variable: string, address: string, error: unknown): FriendlyError {
-  const reason = error instanceof Error && error.message ? error.message : 'no answer';
+  const reason = error instanceof Error && error.message ? error.message : 'no response';
   return new FriendlyError(
     `${variable} names ${withoutCredentials(address)}, which cannot be used: ${reason}`,
     {

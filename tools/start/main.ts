@@ -1,4 +1,4 @@
-/** `npm start`: brings the whole platform up, keeps it until Ctrl-C, and takes it down in order. */
+/** `npm start`: starts the whole platform, keeps it running until Ctrl-C, and stops it in order. */
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,17 +12,17 @@ import { guide, followLogs, Progress } from './terminal.ts';
 import { restartService, type StartContext, startPlatform, isServed, servingEnded } from './platform.ts';
 
 const POLL_MS = 100;
-/** Tells the child that it is the detached one. */
+/** Marks the child process of a detached start. */
 const DETACHED_VARIABLE = 'PLATFORM_DETACHED';
 
 /**
- * Starts the platform in a process of its own that outlives this one and the terminal, shows its progress,
- * and returns when it is ready: exit code 0, or that of the start that failed.
+ * Starts the platform in a detached process that outlives this one and the terminal, and shows its progress.
+ * Returns 0 when it is ready, or the exit code of a failed start.
  */
 async function startDetached(script: string, args: readonly string[], stateFolder: string): Promise<number> {
   const logFile = join(stateFolder, 'start.log');
   const log = openSync(logFile, 'w');
-  // Output goes to a file and not through a pipe: nobody would read the pipe once we have returned.
+  // Output goes to a file, because a pipe would have no reader once this process has ended.
   const child = spawn(process.execPath, [script, ...args], {
     detached: true,
     env: { ...process.env, [DETACHED_VARIABLE]: '1' },
@@ -74,20 +74,20 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
     process.exit(exitCode);
   };
   onEndSignal((signal) => {
-    // A closed terminal cannot be written to any more; a second signal changes nothing.
+    // A closed terminal cannot be written to, and a second signal changes nothing.
     if (signal !== 'SIGHUP' && !supervisor.isStopping) progress.line('▸ Stopping …');
     void end(0);
   });
   if (!args.detach) endWithParent(end);
   const context = { stateFolder, args, external, supervisor, progress };
   const fail = (error: unknown): void => {
-    // Whatever fails while we are stopping fails because of that.
+    // While the platform is stopping, failures are a consequence of that.
     if (supervisor.isStopping) return;
     complain(error);
     void end(1);
   };
   supervisor.onUnexpectedEnd = (child, how) => {
-    if (isServed(stateFolder, child.name)) standBack(context, child.name).catch(fail);
+    if (isServed(stateFolder, child.name)) yieldToServe(context, child.name).catch(fail);
     else fail(endedEarly(child, how));
   };
   try {
@@ -95,20 +95,17 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
   } catch (error) {
     return fail(error);
   }
-  sayReady(args, stateFolder, progress);
+  announceReady(args, stateFolder, progress);
 }
 
-/** Leaves a service's place to `nx serve`, and takes it again afterwards. */
-async function standBack(context: StartContext, name: string): Promise<void> {
+/** Waits while `nx serve` replaces a service, then starts the service again. */
+async function yieldToServe(context: StartContext, name: string): Promise<void> {
   context.progress.line(`▸ ${name} is served by nx serve`);
   await servingEnded(context.stateFolder, name);
   if (!context.supervisor.isStopping) await restartService(context, name);
 }
 
-/**
- * Whoever started us has seen to it that we live as long as they do: a killed parent cannot pass the signal
- * on.
- */
+/** Ends when the parent process has ended, because a killed parent cannot forward its signal. */
 function endWithParent(end: (code: number) => Promise<void>): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
@@ -119,15 +116,16 @@ function endWithParent(end: (code: number) => Promise<void>): void {
   timer.unref();
 }
 
-function sayReady(args: StartArguments, stateFolder: string, progress: Progress): void {
+function announceReady(args: StartArguments, stateFolder: string, progress: Progress): void {
   if (!args.infrastructureOnly) {
     saveRunningAddresses(stateFolder, addressVariables(args.ports));
     progress.line(guide(args.ports, stateFolder));
   }
   const how = args.detach ? 'Stop it with: npm run stop' : 'Ctrl-C stops it.';
   progress.line(`Ready after ${progress.total()}. ${how}`);
-  // Held open by the children's handles; the launcher of a detached start waits for this word.
+  // The launcher of a detached start waits for this message.
   process.send?.('ready');
+  // Keeps this process alive.
   setInterval(() => undefined, 2 ** 30);
 }
 

@@ -32,7 +32,7 @@ export interface StartContext {
   readonly progress: Progress;
 }
 
-/** Brings the platform up step by step. @throws {FriendlyError} as soon as one step fails. */
+/** Starts the platform step by step. @throws {FriendlyError} as soon as a step fails. */
 export async function startPlatform(context: StartContext): Promise<void> {
   await checkPorts(context);
   if (context.args.reset) reset(context);
@@ -43,7 +43,7 @@ export async function startPlatform(context: StartContext): Promise<void> {
 
 /**
  * Starts one service of a running platform again.
- * @throws {FriendlyError} when there is none of this name, or it does not get ready.
+ * @throws {FriendlyError} if there is no service of this name, or it does not become ready.
  */
 export async function restartService(context: StartContext, name: string): Promise<void> {
   const service = SERVICES.find((each) => each.name === name);
@@ -56,8 +56,8 @@ function openServers(context: StartContext): Servers {
 }
 
 /**
- * Each step begins as soon as what it needs is there: the broker takes the longest to boot, and half the rest
- * can do without.
+ * Starts each step as soon as the steps that it needs are done: the broker takes longest to boot, and half of
+ * the others do not need it.
  */
 async function startEverything(context: StartContext, servers: Servers): Promise<void> {
   const { stateFolder, supervisor, progress } = context;
@@ -80,8 +80,8 @@ async function startEverything(context: StartContext, servers: Servers): Promise
   );
   const allMigrated = Promise.all(migrations);
   const migrated = opened.then(() => progress.step('Databases migrated', () => allMigrated));
-  // The others are not ready before they have read the auth service's revocation feed: its database comes
-  // first.
+  // The other services become ready only once they have read the auth service's revocation feed, so auth does
+  // not wait for their migrations.
   const authReady = Promise.resolve(migrations[SERVICES.indexOf(auth)])
     .then(() =>
       progress.step('Development identities loaded', () =>
@@ -111,8 +111,8 @@ async function checkPorts({ args, external }: StartContext): Promise<void> {
 function reset({ stateFolder, external, progress }: StartContext): void {
   for (const name of ['postgresql', 'rabbitmq', 'neighbours', PRIVATE_SECRETS])
     rmSync(join(stateFolder, name), { recursive: true, force: true });
-  const kept = external.databaseUrl === null ? '' : ' (the database that DATABASE_URL names is not touched)';
-  progress.line(`✔ Data of this checkout thrown away${kept}`);
+  const untouched = external.databaseUrl === null ? '' : ' (not the database that DATABASE_URL names)';
+  progress.line(`✔ Data of this checkout deleted${untouched}`);
 }
 
 function startProgram(
@@ -128,8 +128,8 @@ function startProgram(
 }
 
 /**
- * A process of a bundle with the user's environment, so that LOG_LEVEL=debug npm start works, but without
- * what npm put there.
+ * Returns a process of a bundle with the user's environment, so that `LOG_LEVEL=debug npm start` works, but
+ * without npm's variables and the URLs of servers.
  */
 export function bundleProcess(
   name: string,
@@ -147,19 +147,19 @@ export function bundleProcess(
 const POLL_MS = 250;
 
 /**
- * The run record of the `nx serve` that stands in for a service of the platform; there is one while it runs.
+ * Returns the file of the run record of the `nx serve` that replaces a service; it exists while that runs.
  */
 export function servingRecord(stateFolder: string, service: string): string {
   return join(stateFolder, `serve-${service}.json`);
 }
 
-/** True while some `nx serve` stands in for this program. */
+/** Whether an `nx serve` currently replaces this service. */
 export function isServed(stateFolder: string, service: string): boolean {
   const record = findRunRecord(servingRecord(stateFolder, service));
   return record !== null && isSupervised(record);
 }
 
-/** Waits for the end of the `nx serve` of this program, and of whatever it has left running. */
+/** Waits until the `nx serve` of this service has ended, and ends the processes that it left running. */
 export async function servingEnded(stateFolder: string, service: string): Promise<void> {
   await becomesTrue(() => !isServed(stateFolder, service), { timeoutMs: Infinity, intervalMs: POLL_MS });
   await sweepLeftovers(servingRecord(stateFolder, service));

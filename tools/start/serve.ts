@@ -1,8 +1,8 @@
 /**
- * `nx serve <service>`: takes the place of one service of the platform that runs from this checkout. Builds,
- * migrates and runs it with the platform's own environment and its log in this terminal, again after every
- * change of its sources. On Ctrl-C the platform starts its own again. Flags that begin with `--inspect` go to
- * Node.
+ * `nx serve <service>`: replaces one service of the platform that runs from this checkout. Builds, migrates
+ * and runs it with the platform's environment and its log in this terminal, and again after every change of
+ * its sources. On Ctrl-C the platform starts its own process again. Flags that begin with `--inspect` are
+ * passed to Node.
  */
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,10 @@ import { bundleProcess, isServed, servingRecord } from './platform.ts';
 import { followLogs } from './terminal.ts';
 
 const PLATFORM_POLL_MS = 500;
-/** An editor writes several files, or one in several steps: quiet for this long is one change. */
+/**
+ * Time in ms without further changes after which a build starts: an editor writes several files, or one in
+ * several steps.
+ */
 const QUIET_MS = 200;
 
 class Serving {
@@ -46,7 +49,8 @@ class Serving {
   }
 
   /**
-   * Builds, and puts the new build in the place of the old; one that cannot be built leaves the old running.
+   * Builds, migrates and replaces the running process. If building or migrating fails, the old process keeps
+   * running.
    */
   async renew(): Promise<void> {
     try {
@@ -64,7 +68,7 @@ class Serving {
       bundleProcess(name, bundle, withoutOwner(this.environment), this.nodeFlags),
     );
     this.#child = child;
-    console.log(`▸ ${this.service.name} runs from a fresh build; Ctrl-C gives its place back`);
+    console.log(`▸ ${this.service.name} runs from a fresh build; Ctrl-C returns it to the platform`);
     void child.ended.then((how) => {
       if (this.#child === child) console.error(`✘ ${this.service.name} ${how}\n▸ Waiting for a change …`);
     });
@@ -97,7 +101,7 @@ async function serve(service: Service, nodeFlags: readonly string[]): Promise<vo
   });
   followLogs(logFolder, (line) => console.log(line.replace(/^\[.*?\] /, '')));
   endWith(supervisor, isPlatformUp);
-  // From here on the platform takes its own one's end for what it is.
+  // The serving record exists now, so the platform does not treat the end of its own process as a failure.
   const platform = findRunRecord(join(stateFolder, 'run.json'));
   await stopProcesses(platform?.processes.filter(({ name }) => name === service.name) ?? []);
   const serving = new Serving(service, supervisor, environment, nodeFlags);
@@ -108,7 +112,7 @@ async function serve(service: Service, nodeFlags: readonly string[]): Promise<vo
   }
 }
 
-/** Ends on Ctrl-C, and with the platform. */
+/** Ends on Ctrl-C or with the platform. */
 function endWith(supervisor: Supervisor, isPlatformUp: () => boolean): void {
   const end = (): void => void supervisor.stop().then(() => process.exit(0));
   onEndSignal(end);
@@ -117,10 +121,10 @@ function endWith(supervisor: Supervisor, isPlatformUp: () => boolean): void {
   }, PLATFORM_POLL_MS);
 }
 
-/** Changes of sources under some folders, tests apart. */
+/** Watches the sources in some folders, except specs. */
 class SourceChanges {
   #changed = false;
-  #tell: () => void = () => undefined;
+  #notify: () => void = () => undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(folders: readonly string[]) {
@@ -131,9 +135,9 @@ class SourceChanges {
     }
   }
 
-  /** Resolves when something has changed since the last call. */
+  /** Resolves once a source has changed since the last call. */
   async next(): Promise<void> {
-    if (!this.#changed) await new Promise<void>((resolve) => (this.#tell = resolve));
+    if (!this.#changed) await new Promise<void>((resolve) => (this.#notify = resolve));
     this.#changed = false;
   }
 
@@ -141,7 +145,7 @@ class SourceChanges {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#changed = true;
-      this.#tell();
+      this.#notify();
     }, QUIET_MS);
   }
 }
@@ -157,9 +161,9 @@ function parseService(name: string): Service {
 
 runMain(() => {
   const description =
-    'Serves one service of the platform that runs from this checkout, built anew after each change.';
+    'Serves one service of the platform that runs from this checkout, and rebuilds it after each change.';
   const command = commandLine('nx serve', '<service> [--inspect…]', description)
-    .argument('<service>', 'which one', parseService)
+    .argument('<service>', 'its name', parseService)
     .allowUnknownOption()
     .allowExcessArguments()
     .parse();

@@ -33,13 +33,16 @@ export interface ServersOptions {
   readonly progress: Progress;
 }
 
-/** PostgreSQL and RabbitMQ of a start: those that the user named, else private ones in the state folder. */
+/**
+ * PostgreSQL and RabbitMQ of a start: the servers that the user named, otherwise private ones in the state
+ * folder.
+ */
 export class Servers {
   readonly #options: ServersOptions;
   readonly #postgresql: Postgresql;
   readonly #rabbitmq: Rabbitmq;
   readonly #databases: readonly ServiceDatabase[];
-  /** What the environments of the programs are made from. */
+  /** Settings that the programs' environments are made from. */
   readonly settings: PlatformSettings;
 
   constructor(options: ServersOptions) {
@@ -106,7 +109,7 @@ export class Servers {
     );
   }
 
-  /** All in the database that DATABASE_URL names, else each its own on the private server. */
+  /** Returns the database of DATABASE_URL for all services, otherwise one for each on the private server. */
   #databaseUrls(): PlatformSettings['databases'] {
     const { databaseUrl, migrationUrl } = this.#options.external;
     const urls = this.#databases.map((database): [string, DatabaseUrls] => [

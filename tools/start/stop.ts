@@ -14,12 +14,12 @@ async function stop(recordFile: string): Promise<string> {
   if (!isSupervised(record)) {
     const names = await sweepLeftovers(recordFile);
     return names.length > 0
-      ? `Stopped what a crash had left running: ${names.join(', ')}.`
+      ? `Stopped processes that a crash had left running: ${names.join(', ')}.`
       : 'Cleaned up after a crash.';
   }
   process.kill(record.supervisor.pid, 'SIGTERM');
   await becomesTrue(() => !isSupervised(record), { timeoutMs: Infinity });
-  // The supervisor was killed while it stopped things: its reaper or we do the rest.
+  // If the supervisor was killed while stopping, its reaper or this process does the rest.
   await sweepLeftovers(recordFile);
   return 'Stopped.';
 }

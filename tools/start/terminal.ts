@@ -4,11 +4,11 @@ import { DEVELOPMENT_PASSWORD, localUrl } from '#platform/environments.ts';
 import { isErrorCode } from '#platform/errors.ts';
 import type { PortTable } from '#platform/ports.ts';
 
-/** Prints what is being done and how long it took, one line each. */
+/** Prints one line for each step, with its duration. */
 export class Progress {
   readonly #startedAtMs = performance.now();
 
-  /** Runs `work` and says how long it took; `work` may return words to add to the line. */
+  /** Runs `work` and prints its title and duration; `describe` may add words about its result. */
   async step<T>(
     title: string,
     work: () => Promise<T>,
@@ -25,7 +25,7 @@ export class Progress {
     process.stdout.write(`${text}\n`);
   }
 
-  /** Time since the beginning, such as `12.3 s`. */
+  /** Returns the time since the beginning, such as `12.3 s`. */
   total(): string {
     return seconds(this.#startedAtMs);
   }
@@ -39,21 +39,21 @@ const POLL_MS = 200;
 const CHUNK_BYTES = 64 * 1024;
 
 /**
- * Prints what is added to the logs in `folder` from now on, each line with the name of its program. Returns
- * how to stop.
+ * Prints the lines that are added to the logs in `folder` from now on, each with the name of its program.
+ * Returns a function that stops this.
  */
 export function followLogs(folder: string, print: (line: string) => void): () => void {
   const positions = new Map<string, { inode: number; offset: number }>();
   const begin = logFiles(folder).map((file) => [file, statSync(file)] as const);
   for (const [file, { ino, size }] of begin) positions.set(file, { inode: ino, offset: size });
-  const look = (): void => {
+  const printAll = (): void => {
     for (const file of logFiles(folder)) printNewLines(file, positions, print);
   };
-  const timer = setInterval(look, POLL_MS);
+  const timer = setInterval(printAll, POLL_MS);
   timer.unref();
   return () => {
     clearInterval(timer);
-    look();
+    printAll();
   };
 }
 
@@ -70,7 +70,7 @@ function printNewLines(
 ): void {
   const { ino } = statSync(file);
   const known = positions.get(file);
-  // Another file of the same name: the program was started again.
+  // A different file of the same name means that the program was started again.
   const offset = known?.inode === ino ? known.offset : 0;
   const text = readFrom(file, offset);
   const complete = text.slice(0, text.lastIndexOf('\n') + 1);
@@ -96,7 +96,7 @@ function readFrom(file: string, offset: number): string {
   }
 }
 
-/** What is printed when everything is ready: where things are, and commands to paste. */
+/** Returns the text that is printed when everything is ready: addresses, and commands to paste. */
 export function guide(ports: PortTable, stateFolder: string): string {
   const [auth, settings, task] = [ports.auth, ports.settings, ports.task].map(localUrl) as [
     string,
@@ -124,7 +124,7 @@ Try it in another terminal:
     -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"settingValue":"EUR"}'
   curl -sw '\\n' ${settings}/platform/v1/subsystems/billing/settings/currency/value -H "Authorization: Bearer $TOKEN"
 
-  # every weekday at seven at facility 501: a schedule; its event goes round over both buses, then there are task instances
+  # a schedule: every weekday at seven at facility 501; its event passes over both buses, then task instances appear
   curl -sw '\\n' ${task}/Schedules -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
     -d '{"facilityId":501,"name":"Check the lift","schedule":"0 7 * * 1-5","timeZone":"Europe/Berlin"}'
   sleep 1; curl -sw '\\n' "${task}/Instances?facilityId=501" -H "Authorization: Bearer $TOKEN"

@@ -1,6 +1,6 @@
 /**
- * `npm test`: format, lint, types, what is unused, unit tests, build, integration and end-to-end tests, and
- * the count of all at the end.
+ * `npm test`: format, lint, types, unused code, unit tests, build, integration and end-to-end tests, and the
+ * number of all tests at the end.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -21,20 +21,20 @@ import { chooseSteps, type Step } from './steps.ts';
 
 const RESULTS = join(WORKSPACE, 'test-results');
 const LONG_STEPS_AT_ONCE = 3;
-// No daemon: it would stay behind. No terminal interface: the output is also read from a file.
+// No daemon, which would stay behind; no terminal interface, because the output is also read from a file.
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
 type Servers = TestServers | Error;
 
 async function main(): Promise<void> {
-  // Whatever ends this process before the count is printed must not look like success.
+  // An end before the count is printed must not look like success.
   process.exitCode = 2;
   const steps = chooseSteps(process.argv.slice(2));
-  // Where there is time for the long steps there is time for the full size of the others.
+  // A run that has time for the long steps also has time for the full size of the other tests.
   if (steps.some(({ isLong }) => isLong)) process.env['TEST_FULL_SIZE'] = 'true';
   rmSync(RESULTS, { recursive: true, force: true });
   mkdirSync(RESULTS);
-  // They come up beside the first steps; a failure is told by the first step that needs them.
+  // The servers start beside the first steps; the first step that needs them reports their failure.
   const servers = steps.some(({ needsServers }) => needsServers) ? startServers() : null;
   const stop = async (): Promise<void> => {
     const started = await servers;
@@ -54,9 +54,9 @@ function startServers(): Promise<Servers> {
 }
 
 /**
- * Static checks use one processor each, and nobody waits for them: they run beside build and unit tests.
- * Whatever has clocks to keep begins when they are done. The long steps mostly wait: several of them at a
- * time. Gives the results in the order of the steps.
+ * Runs the static checks, which use one processor each, beside the build and the unit tests. Tests that
+ * measure time start when these are done. The long steps mostly wait, so several of them run at a time.
+ * Returns the results in the order of the steps.
  */
 async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
   const results = new Map<Step, StepResult>();
@@ -69,7 +69,7 @@ async function runAll(steps: readonly Step[], servers: Promise<Servers> | null):
     runEach(inOrder.filter(({ needsServers }) => !needsServers)),
   ]);
   await runEach(inOrder.filter(({ needsServers }) => needsServers));
-  // All take from the same iterator, each when it is done with what it took before.
+  // All runners share one iterator: each takes the next step when it has finished its last.
   const waiting = steps.filter(({ isLong }) => isLong).values();
   await Promise.all(Array.from({ length: LONG_STEPS_AT_ONCE }, () => runEach(waiting)));
   return steps.map((step) => results.get(step) as StepResult);
@@ -94,7 +94,7 @@ function runsBesideOthers({ isStatic, isLong }: Step): boolean {
   return isStatic || isLong === true;
 }
 
-/** What a step beside others writes is shown when it is done, so that it does not get between their lines. */
+/** Runs a step. The output of a step beside others is printed when it is done, so that outputs do not mix. */
 function run(step: Step, environment: Readonly<Record<string, string>>): Promise<boolean> {
   const [program, ...args] = step.command;
   const output = runsBesideOthers(step) ? 'pipe' : 'inherit';

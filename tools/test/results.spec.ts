@@ -43,7 +43,7 @@ describe('countTests', () => {
     expect(countTests(true, [report(), null])).toEqual({ passed: 5, failed: 1, skipped: 0 });
   });
 
-  it('does not take a failed step for a success because every report is green', () => {
+  it('counts a failed step as a failure even if every report is green', () => {
     expect(countTests(false, [report()]).failed).toBe(1);
   });
 });

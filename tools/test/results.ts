@@ -8,13 +8,13 @@ export interface JestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly numPendingTests: number;
-  /** Files that could not even be loaded: none of their tests is among the failed ones. */
+  /** Files that could not be loaded; none of their tests counts as failed. */
   readonly numRuntimeErrorTestSuites: number;
   readonly testResults: readonly {
     /** Path of the file. */
     readonly name: string;
     readonly status: string;
-    /** Why the file as a whole failed, when none of its tests did. */
+    /** Reason why the file as a whole failed, if none of its tests did. */
     readonly message: string;
     readonly assertionResults: readonly {
       readonly status: string;
@@ -33,7 +33,6 @@ export interface Count {
 
 const NOTHING: Count = { passed: 0, failed: 0, skipped: 0 };
 
-/** Adds counts up. */
 function sum(counts: readonly Count[]): Count {
   return counts.reduce(
     (total, count) => ({
@@ -45,12 +44,12 @@ function sum(counts: readonly Count[]): Count {
   );
 }
 
-/** A step without tests of its own is one check. */
+/** Counts a step without tests of its own as one check. */
 export function countStep(succeeded: boolean): Count {
   return { passed: succeeded ? 1 : 0, failed: succeeded ? 0 : 1, skipped: 0 };
 }
 
-/** What a report says; a file that could not be loaded is one failed check. */
+/** Counts the tests of a report; a file that could not be loaded is one failed check. */
 export function countReport(report: JestReport): Count {
   const failed = report.numFailedTests + report.numRuntimeErrorTestSuites;
   return {
@@ -62,15 +61,15 @@ export function countReport(report: JestReport): Count {
 }
 
 /**
- * What a step that runs tests found. A project whose report is missing is one failed check, and so is a step
- * that failed though every report says otherwise: neither may look like success.
+ * Counts the tests of a step. A missing report is one failed check, and so is a step that failed although
+ * every report is green: neither may look like success.
  */
 export function countTests(succeeded: boolean, reports: readonly (JestReport | null)[]): Count {
   const total = sum(reports.map((report) => (report === null ? countStep(false) : countReport(report))));
   return !succeeded && total.failed === 0 ? sum([total, countStep(false)]) : total;
 }
 
-/** The passed tests of each project, one line each. @param root path of the workspace */
+/** Returns the number of passed tests of each project, one line each. @param root path of the workspace */
 export function countByProject({ testResults }: JestReport, root: string): string {
   const passed = new Map<string, number>();
   for (const { name, assertionResults } of testResults) {
@@ -82,21 +81,23 @@ export function countByProject({ testResults }: JestReport, root: string): strin
   return lines.map(([project, count]) => `${String(count).padStart(7)} passed in ${project}`).join('\n');
 }
 
-/** The lines of a message that are shown: what was expected, what came, and the first line of the code. */
+/**
+ * Number of lines shown of a message: the expected and the received value, and the first line of the code.
+ */
 const LINES_PER_FAILURE = 12;
-/** The characters of a test's name that the last lines show. */
+/** Maximum length of a test's name in the last lines, in characters. */
 const NAME_LENGTH = 100;
 
-/** A test that failed, or a whole file. */
+/** A test that failed, or a file that failed as a whole. */
 export interface Failure {
-  /** Below the workspace. */
+  /** Path relative to the workspace. */
   readonly file: string;
-  /** Empty: the file could not be loaded. */
+  /** Empty if the file could not be loaded. */
   readonly test: string;
   readonly message: string;
 }
 
-/** The failed tests of a report. @param root path of the workspace */
+/** Returns the failed tests of a report. @param root path of the workspace */
 export function listFailures({ testResults }: JestReport, root: string): Failure[] {
   return testResults.flatMap(({ name, message, status, assertionResults }) => {
     const file = relative(root, name);
@@ -110,7 +111,7 @@ export function listFailures({ testResults }: JestReport, root: string): Failure
   });
 }
 
-/** A failed test with the beginning of its message. */
+/** Returns a failed test with the beginning of its message. */
 function describeFailure({ file, test, message }: Failure): string {
   const lines = stripVTControlCharacters(message).split('\n').slice(0, LINES_PER_FAILURE);
   const title = test === '' ? file : `${file} › ${test}`;
@@ -118,7 +119,7 @@ function describeFailure({ file, test, message }: Failure): string {
 }
 
 /**
- * One line for each file with failed tests, short enough to survive where only the end of the output is kept.
+ * Returns one short line for each file with failed tests, for readers who keep only the end of the output.
  */
 function listFailedFiles(failures: readonly Failure[]): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];
@@ -130,7 +131,7 @@ function listFailedFiles(failures: readonly Failure[]): string[] {
   });
 }
 
-/** One line of the table at the end. */
+/** A line of the table at the end. */
 export interface StepResult {
   readonly name: string;
   readonly count: Count;
@@ -139,8 +140,8 @@ export interface StepResult {
 }
 
 /**
- * Every failed test with its message, the table, and the files with failed tests; the last line is the total
- * alone: `N passed, N failed`.
+ * Returns every failed test with its message, the table, and the files with failed tests. The last line is
+ * the total alone: `N passed, N failed`.
  */
 export function summarise(results: readonly StepResult[]): string {
   const rows = results.map(({ name, count, durationMs }) => [

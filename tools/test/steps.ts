@@ -8,17 +8,17 @@ export interface Step {
   /** A program of node_modules/.bin and its arguments. */
   readonly command: readonly [string, ...string[]];
   /**
-   * Whose Jest reports are counted: the projects' with this Nx target
+   * Jest reports to count: those of the projects with this Nx target
    * (`test-results/<project>.<report>.json`), or that of one run for all projects
-   * (`test-results/<report>.json`); null: the step is one check.
+   * (`test-results/<report>.json`). Null if the step is one check.
    */
   readonly tests: { readonly target: string | null; readonly report: string } | null;
   readonly needsServers: boolean;
-  /** Reads the sources and runs nothing of them. */
+  /** Whether it only reads the sources and runs none of them. */
   readonly isStatic: boolean;
-  /** Too slow for every `npm test`: run by the build server, with `--all`, three at a time. */
+  /** Too slow for every `npm test`: runs with `--all`, as on the build server, three at a time. */
   readonly isLong?: true;
-  /** Run only where it is named. */
+  /** Runs only if it is named. */
   readonly isOnDemand?: true;
 }
 
@@ -35,7 +35,10 @@ function staticCheck(name: string, ...command: [string, ...string[]]): Step {
   return { name, command, tests: null, needsServers: false, isStatic: true };
 }
 
-/** A test of a whole tool, which brings up platforms of its own. @param file of the test, or its beginning */
+/**
+ * Returns a test of a whole tool, which starts its own platforms.
+ * @param file name of the test, or its beginning
+ */
 function longTest(name: string, project: string, file = ''): Step {
   const report = `${name}.long`;
   return {
@@ -56,12 +59,12 @@ function longTest(name: string, project: string, file = ''): Step {
   };
 }
 
-/** 1 on the first of January, in UTC. */
+/** Returns the day of the year in UTC; 1 is the first of January. */
 function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / DAY_MS) + 1;
 }
 
-/** Cheapest first. All of them run, whatever fails, so that one run shows everything. */
+/** All steps, cheapest first. A failure does not stop the others, so that one run shows everything. */
 export const STEPS: readonly Step[] = [
   staticCheck('format', 'prettier', '--check', '--log-level=warn', '.'),
   staticCheck('lint', 'eslint', '--max-warnings=0', '.'),
@@ -70,7 +73,7 @@ export const STEPS: readonly Step[] = [
   staticCheck('unused', 'knip', '--no-progress'),
   {
     name: 'unit',
-    // One run for all projects: it starts once, and no project's end leaves a processor idle.
+    // One run for all projects starts only once, and keeps all processors busy until its end.
     command: [
       'jest',
       '--config=jest.unit.cjs',
@@ -98,16 +101,17 @@ export const STEPS: readonly Step[] = [
   },
   {
     name: 'e2e',
-    // Whole platforms, which mostly wait: for outages to end, for a replica to come back.
+    // Whole platforms, which mostly wait: for the end of an outage, or for the return of a replica.
     command: nx('e2e'),
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
     isStatic: false,
   },
-  // The longest come first. Costs come last: background work of a slow machine falls to what they count.
+  // The long steps, longest first. `costs` is last, because it would also count the background work of a slow
+  // machine.
   {
     name: 'mutants',
-    // Another third of them each day.
+    // A third of the mutants, another one each day.
     command: ['node', 'verification/mutants/main.ts', '--built', '--part', String(dayOfYear(new Date()))],
     tests: null,
     needsServers: false,
@@ -118,7 +122,7 @@ export const STEPS: readonly Step[] = [
   longTest('fuzz', 'verification/fuzz'),
   {
     name: 'ship',
-    // Images, compose and manifests in containers, which it counts itself.
+    // Runs images, compose and manifests in containers, and writes its own report.
     command: nx('ship'),
     tests: { target: 'ship', report: 'ship' },
     needsServers: false,
@@ -143,9 +147,9 @@ export const STEPS: readonly Step[] = [
 const NAMES = STEPS.map(({ name }) => name);
 
 /**
- * The steps that `npm test -- --only a,b` names, in their usual order; without names all but the long ones,
- * which `--all` adds, and those on demand.
- * @throws {ArgumentsError} when a name is not a step.
+ * Returns the steps that `npm test -- --only a,b` names, in their usual order. Without names, returns all but
+ * the long ones, which `--all` adds, and those on demand.
+ * @throws {ArgumentsError} if a name is not a step.
  */
 export function chooseSteps(args: readonly string[]): readonly Step[] {
   const usage = `[-- --all | --only <step>[,<step>…]] with steps of: ${NAMES.join(', ')}`;
@@ -154,8 +158,8 @@ export function chooseSteps(args: readonly string[]): readonly Step[] {
     usage,
     'Runs every check and test of this checkout and counts them at the end.',
   )
-    .option('--only <steps>', 'only these', someOf(NAMES))
-    .option('--all', 'the long ones too, as on the build server', false)
+    .option('--only <steps>', 'run only these', someOf(NAMES))
+    .option('--all', 'run the long steps too, as on the build server', false)
     .parse(args, { from: 'user' })
     .opts<{ all: boolean; only?: string[] }>();
   const isIncluded = ({ isLong, isOnDemand }: Step): boolean =>

@@ -10,14 +10,14 @@ function headersWith(...cookies: string[]): Headers {
 }
 
 describe('CookieJar', () => {
-  it('gives a host its cookies back, whatever the port, and other hosts none', () => {
+  it('sends cookies to their host on any port, and to no other host', () => {
     const jar = new CookieJar();
     jar.take(URL_HERE, headersWith('a=1=x; Path=/; HttpOnly', 'b=2; path=/; samesite=lax'));
     expect(jar.headersFor('http://127.0.0.1:3001/auth')).toEqual({ cookie: 'a=1=x; b=2' });
     expect(jar.headersFor('http://localhost:3014/')).toEqual({});
   });
 
-  it('keeps a cookie to its path and below', () => {
+  it('sends a cookie only to its path and below', () => {
     const jar = new CookieJar();
     jar.take(URL_HERE, headersWith('a=1; path=/auth/7'));
     expect(jar.headersFor('http://127.0.0.1/auth/7')).toEqual({ cookie: 'a=1' });
@@ -36,7 +36,7 @@ describe('CookieJar', () => {
 const PAGE_URL = 'http://127.0.0.1:3014/interaction/abc';
 
 describe('readForm', () => {
-  it('resolves the action and leaves out what a person fills in', () => {
+  it('resolves the action and leaves out the fields that a person fills in', () => {
     const page = `<form method="post" action="/interaction/abc/login">
 <input name="login" autocomplete="username"><input name="password" type="password"></form>`;
     expect(readForm(page, PAGE_URL)).toEqual({
@@ -54,7 +54,7 @@ describe('readForm', () => {
     });
   });
 
-  it('is a difference when the page has no form', () => {
+  it('throws a Difference if the page has no form', () => {
     expect(() => readForm('<p>sorry</p>', PAGE_URL)).toThrow(Difference);
   });
 });

@@ -1,6 +1,6 @@
 import { Difference } from './expectations.ts';
 
-/** A cookie in as far as the tour's two servers use them. */
+/** The parts of a cookie that the tour's two servers use. */
 interface Cookie {
   name: string;
   value: string;
@@ -8,13 +8,13 @@ interface Cookie {
 }
 
 /**
- * A browser's cookies. As in browsers, a host's ports share them and a path keeps them to itself and what is
- * below it; domains and the lifetimes of a few minutes are left out, because the walk ends before them.
+ * A browser's cookies. As in browsers, all ports of a host share them, and a cookie is sent to its path and
+ * below. Domains, and lifetimes of a few minutes, are left out, because the walk ends before them.
  */
 export class CookieJar {
   readonly #hosts = new Map<string, Map<string, Cookie>>();
 
-  /** Takes what the response of `url` sets; an empty value takes a cookie away. */
+  /** Stores the cookies that the response of `url` sets; an empty value deletes a cookie. */
   take(url: string, headers: Headers): void {
     const cookies = this.#cookiesOf(url);
     for (const line of headers.getSetCookie()) {
@@ -25,7 +25,7 @@ export class CookieJar {
     }
   }
 
-  /** The headers that a request to `url` takes along: a Cookie header, or none. */
+  /** Returns the headers of a request to `url`: a Cookie header, or none. */
   headersFor(url: string): Record<string, string> {
     const { pathname } = new URL(url);
     const pairs = [...this.#cookiesOf(url).values()]
@@ -53,14 +53,14 @@ function isBelow(pathname: string, path: string): boolean {
   return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
 }
 
-/** A form of an HTML page: where it goes, and the fields that the page has filled in already. */
+/** A form of an HTML page: its target, and the fields that the page has already filled in. */
 export interface PageForm {
   action: string;
   hidden: Record<string, string>;
 }
 
 /**
- * The one form of a page. `pageUrl` is what a relative action is resolved against. Reads what the identity
+ * Returns the only form of a page. `pageUrl` is the base of a relative action. Parses what the identity
  * provider writes, not HTML in general.
  * @throws {Difference} if there is no form
  */

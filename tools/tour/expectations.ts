@@ -8,6 +8,7 @@ export interface WalkResponse {
   json: unknown;
 }
 
+/** A response that is not as the tour expects. */
 export class Difference extends Error {
   readonly what: string;
   readonly expected: string;
@@ -26,12 +27,12 @@ export function same(what: string, actual: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(actual, expected)) throw new Difference(what, expected, actual);
 }
 
-/** @throws {Difference} unless `holds`; `expected` is a phrase */
+/** @throws {Difference} unless `condition` is true; `expected` describes it in words */
 export function holds(what: string, condition: boolean, expected: string, actual: unknown): void {
   if (!condition) throw new Difference(what, expected, actual);
 }
 
-/** The parts of an access token that the tour looks at. */
+/** Claims of an access token that the tour reads. */
 export interface Claims {
   jti: string;
   sid: string;
@@ -45,7 +46,7 @@ export interface Claims {
 }
 
 /**
- * Reads a token's claims without checking its signature: that is the services' business.
+ * Reads a token's claims without checking its signature, which is the services' task.
  * @throws {Difference} if it is no JWT
  */
 export function readClaims(token: string): Claims {
@@ -62,7 +63,7 @@ interface TokenResponse {
   wasSuccessful: boolean;
 }
 
-/** The token of a successful response. @throws {Difference} if the response is anything else */
+/** Returns the tokens of a successful response. @throws {Difference} if the response is anything else */
 export function grantedTokens(response: WalkResponse): { accessToken: string; refreshToken: string | null } {
   const body = response.json as TokenResponse;
   same('wasSuccessful', body.wasSuccessful, true);
@@ -72,7 +73,7 @@ export function grantedTokens(response: WalkResponse): { accessToken: string; re
   return { accessToken: body.accessToken, refreshToken: body.refreshToken };
 }
 
-/** @throws {Difference} unless the response is a refusal for this reason, and no token in it */
+/** @throws {Difference} unless the response is a refusal with this reason and without a token */
 export function refusedWith(response: WalkResponse, rejectionReason: number): void {
   const body = response.json as TokenResponse;
   same('rejectionReason', body.rejectionReason, rejectionReason);

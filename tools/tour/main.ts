@@ -1,6 +1,6 @@
 /**
- * `npm run tour`: walks through the running platform. Each step shows a request, its response and what it
- * means; the first unexpected response ends the walk with exit code 1.
+ * `npm run tour`: walks through the running platform. Each step shows a request, its response and their
+ * meaning; the first unexpected response ends the walk with exit code 1.
  */
 import { randomUUID } from 'node:crypto';
 import { commandLine, runMain } from '#platform/command-line.ts';
@@ -42,12 +42,12 @@ const SERVICES = [
   ['task', 'Its database and both buses are reachable, and it knows which tokens are revoked.'],
 ] as const;
 
-/** The rest of the tour needs all three services. */
+/** Checks that all three services are ready. */
 async function readinessChapter(walk: Walk): Promise<void> {
-  walk.chapter('Is everybody there?');
+  walk.chapter('Are all services ready?');
   for (const [service, explanation] of SERVICES) {
     const url = `${walk.settings[service]}/health/ready`;
-    await walk.step(`The ${service} service says whether it can work`, { url }, explanation);
+    await walk.step(`The ${service} service says whether it is ready`, { url }, explanation);
   }
 }
 

@@ -20,7 +20,7 @@ describe('redact', () => {
 });
 
 describe('shorten', () => {
-  it('leaves what fits and marks what it cut', () => {
+  it('keeps a text that fits, and marks where it cut one', () => {
     expect(shorten('abc', 3)).toBe('abc');
     expect(shorten('abcd', 3)).toBe('ab…');
   });

@@ -1,14 +1,14 @@
 import type { Difference } from './expectations.ts';
 
-/** Where the narration goes: standard output, or a test's collector. */
+/** Destination of the narration: standard output, or a test's collector. */
 export interface Screen {
   write(text: string): void;
-  /** Characters per line that can be shown. */
+  /** Characters per line. */
   width: number;
   colour: boolean;
 }
 
-/** Standard output: colours on a terminal only, and never against NO_COLOR. */
+/** Returns standard output, with colours only on a terminal and without NO_COLOR. */
 export function terminalScreen(): Screen {
   return {
     write: (text) => void process.stdout.write(text),
@@ -21,7 +21,7 @@ const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as 
 const INDENT = ' '.repeat(5);
 const LABEL_WIDTH = 7;
 
-/** Writes the walk down: per step the request, the response and one line of explanation. */
+/** Prints the walk: for each step the request, the response and one line of explanation. */
 export class Narrator {
   readonly #screen: Screen;
 
@@ -92,8 +92,8 @@ const HIDDEN_FIELD = /(<input type="hidden" name="[^"]*" value=)"[^"]*"/g;
 const CREDENTIALS = /^(cookie: |authorization: Basic ).*/;
 
 /**
- * `text` as it may be shown: tokens cut down to their beginning; passwords, secrets, codes, hidden fields,
- * cookies and Basic credentials gone.
+ * Returns `text` for display: tokens are cut to their first characters; passwords, secrets, codes, hidden
+ * fields, cookies and Basic credentials are left out.
  */
 export function redact(text: string): string {
   return text
@@ -104,7 +104,7 @@ export function redact(text: string): string {
     .replace(CREDENTIALS, '$1…');
 }
 
-/** `text` cut to `length` characters, marked where something is missing. */
+/** Cuts `text` to `length` characters, and marks the cut. */
 export function shorten(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

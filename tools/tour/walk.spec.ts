@@ -92,7 +92,7 @@ describe('Walk', () => {
 });
 
 describe('Narrator', () => {
-  it('keeps every line within the width and colours only when told to', () => {
+  it('keeps every line within the width and colours only if the screen allows it', () => {
     const lines: string[] = [];
     const screen = { write: (text: string) => void lines.push(text), width: 60, colour: true };
     new Narrator(screen).explanation('yes');
@@ -110,7 +110,7 @@ describe('Narrator', () => {
 });
 
 describe('readTourSettings', () => {
-  it('goes by the port table when nothing else is said', () => {
+  it('uses the table of default ports without variables', () => {
     expect(readTourSettings({})).toMatchObject({
       auth: 'http://127.0.0.1:3001',
       settings: 'http://127.0.0.1:3002',
@@ -119,7 +119,7 @@ describe('readTourSettings', () => {
     });
   });
 
-  it('prefers a variable to the running platform, and that to the default; a last slash does not matter', () => {
+  it('prefers a variable to the running platform, and that to the default and drops a trailing slash', () => {
     const settings = readTourSettings(
       { AUTH_URL: 'http://auth.test/' },
       { AUTH_URL: 'http://127.0.0.1:1', TASK_URL: 'http://127.0.0.1:2' },

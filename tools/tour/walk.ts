@@ -2,7 +2,7 @@ import { APPLICATION_SECRETS, DEVELOPMENT_PASSWORD } from '#platform/environment
 import { Difference, same, type WalkResponse } from './expectations.ts';
 import type { Narrator } from './narrator.ts';
 
-/** Where the platform's processes respond, and what the tour needs to know of the development identities. */
+/** URLs of the platform's processes, and the secrets of the development identities that the tour uses. */
 export interface TourSettings {
   auth: string;
   settings: string;
@@ -13,7 +13,7 @@ export interface TourSettings {
   identityProvider: string;
   password: string;
   backendSecret: string;
-  /** That of `demo-reports`. */
+  /** Secret of `demo-reports`. */
   reportsSecret: string;
 }
 
@@ -30,7 +30,7 @@ const DEFAULTS = {
   reportsSecret: ['TOUR_REPORTS_SECRET', APPLICATION_SECRETS['demo-reports']],
 } as const satisfies Record<keyof TourSettings, readonly [variable: string, fallback: string]>;
 
-/** The variable if set, else what the running platform says of itself, else the default of the port table. */
+/** Returns each setting from its variable, otherwise from the running platform, otherwise its default. */
 export function readTourSettings(
   environment: Readonly<Record<string, string | undefined>>,
   running: Readonly<Record<string, string>> = {},
@@ -42,36 +42,35 @@ export function readTourSettings(
   return Object.fromEntries(entries) as TourSettings;
 }
 
-/**
- * A request of the walk. URLSearchParams are sent as a form; else a string body is sent as it is, anything
- * else as JSON.
- */
+/** A request of the walk. URLSearchParams are sent as a form, a string unchanged, anything else as JSON. */
 export interface WalkRequest {
-  /** GET unless given. */
+  /** GET by default. */
   method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: string;
   token?: string;
   headers?: Record<string, string>;
   body?: unknown;
-  /** What the response must have; 200 unless given. */
+  /** Expected status; 200 by default. */
   status?: number;
 }
 
 /**
- * What a response with the expected status means, in one line, and what else is checked of it.
- * @throws {Difference} if it is not as the tour says
+ * The meaning of a response with the expected status, in one line, or a function that also checks the
+ * response and returns that line.
+ * @throws {Difference} if the response is not as the tour says
  */
 export type Verify = string | ((response: WalkResponse) => string);
 
 const REQUEST_TIMEOUT_MS = 15_000;
 const POLL_INTERVAL_MS = 100;
 /**
- * Two hops over a broker; generous, because the first delivery may meet a consumer that is just connecting.
+ * Time for two hops over a broker, in ms. It is generous, because the first delivery may meet a consumer that
+ * is still connecting.
  */
 const EVENT_TIMEOUT_MS = 10_000;
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Goes through the steps: sends, shows, checks, and stops at the first difference. */
+/** Runs the steps: sends, shows and checks, and stops at the first difference. */
 export class Walk {
   readonly settings: TourSettings;
   readonly #narrator: Narrator;
@@ -90,7 +89,7 @@ export class Walk {
     this.#narrator.heading(title);
   }
 
-  /** One request whose response must be right at once. */
+  /** Sends a request whose response must be right at once. */
   async step(title: string, request: WalkRequest, verify: Verify): Promise<WalkResponse> {
     this.#begin(title, request);
     const startedAtMs = performance.now();
@@ -100,7 +99,7 @@ export class Walk {
     return response;
   }
 
-  /** One request repeated until its response is right. @throws {Difference} the last one, after `withinMs` */
+  /** Repeats a request until its response is right. @throws {Difference} the last one, after `withinMs` */
   async stepUntil(
     title: string,
     request: WalkRequest,

@@ -3,17 +3,17 @@ import { readCachedProjectGraph, type ProjectGraph } from '@nx/devkit';
 import type { Rule } from 'eslint';
 import { workspacePath } from './paths.ts';
 
-/** One row of the dependency table; the same shape as Nx's own lint rule takes. */
+/** A row of the dependency table, in the shape that Nx's own lint rule takes. */
 interface DependencyConstraint {
   readonly sourceTag: string;
   readonly onlyDependOnLibsWithTags: readonly string[];
-  /** Package names; a trailing `*` stands for anything. */
+  /** Package names; a trailing `*` is a wildcard. */
   readonly bannedExternalImports?: readonly string[];
 }
 
 interface Options {
   readonly depConstraints: readonly DependencyConstraint[];
-  /** Pairs of projects whose tests use each other. */
+  /** Pairs of projects that may depend on each other, because their tests do. */
   readonly ignoredCircularDependencies: readonly (readonly [string, string])[];
 }
 
@@ -26,7 +26,7 @@ interface Project {
 let graph: ProjectGraph | undefined;
 
 /**
- * Which project may import which, by the tags of Nx's project graph. It replaces
+ * Enforces which project may import which, by the tags in Nx's project graph. Replaces
  * `@nx/enforce-module-boundaries`, whose package brings 124 others (docs/decisions/0008).
  */
 export const moduleBoundaries: Rule.RuleModule = {
@@ -34,7 +34,7 @@ export const moduleBoundaries: Rule.RuleModule = {
     type: 'problem',
     schema: [{ type: 'object' }],
     messages: {
-      relative: "a relative import may not leave its project; '{{target}}' is another one",
+      relative: "a relative import may not leave its project, but this one leads to '{{target}}'",
       constraint:
         "a project with the tag {{tag}} may only depend on projects with {{allowed}}; '{{target}}' has none of these",
       banned: "a project with the tag {{tag}} may not import '{{source}}'",
@@ -91,11 +91,11 @@ function problemOf(source: string, { file, from, graph, options }: Importer): Pr
     const allowed = broken.onlyDependOnLibsWithTags.join(', ');
     return { messageId: 'constraint', data: { tag: broken.sourceTag, allowed, target: target.name } };
   }
-  const way = findWay(target.name, from.name, graph, options.ignoredCircularDependencies);
-  return way && { messageId: 'circular', data: { path: [from.name, ...way].join(' → ') } };
+  const pathBack = findPath(target.name, from.name, graph, options.ignoredCircularDependencies);
+  return pathBack && { messageId: 'circular', data: { path: [from.name, ...pathBack].join(' → ') } };
 }
 
-/** Where in the workspace `source` leads; null for a package. */
+/** Returns the workspace path that the import `source` refers to; null for a package. */
 function pathOf(source: string, file: string): string | null {
   if (source.startsWith('.')) return join(dirname(file), source);
   const [, library] = /^@platform\/([^/]+)$/.exec(source) ?? [];
@@ -114,20 +114,20 @@ function matches(pattern: string, source: string): boolean {
   return source === pattern || source.startsWith(`${pattern}/`);
 }
 
-/** The projects from one to another along their dependencies; null when nothing leads there. */
-function findWay(
+/** Returns the projects on the shortest dependency path, both ends included; null without such a path. */
+function findPath(
   from: string,
   to: string,
   { dependencies }: ProjectGraph,
   ignored: Options['ignoredCircularDependencies'],
 ): string[] | null {
   const cameFrom = new Map<string, string | null>([[from, null]]);
-  // The map grows while it is walked.
+  // Breadth-first: the loop also visits the projects that its body adds.
   for (const project of cameFrom.keys()) {
     if (project === to) {
-      const way: string[] = [];
-      for (let each: string | null = to; each !== null; each = cameFrom.get(each) ?? null) way.unshift(each);
-      return way;
+      const path: string[] = [];
+      for (let each: string | null = to; each !== null; each = cameFrom.get(each) ?? null) path.unshift(each);
+      return path;
     }
     for (const { target } of dependencies[project] ?? [])
       if (!cameFrom.has(target) && !isIgnored(ignored, project, target)) cameFrom.set(target, project);

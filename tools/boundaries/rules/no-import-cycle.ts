@@ -4,44 +4,44 @@ import type { Rule } from 'eslint';
 
 const IMPORTED = /(?:\bfrom|\bimport\(?)\s*['"]([^'"]+)['"]/g;
 
-/** What each file imports, read once for as long as the linter runs. */
+/** Imports of each file, cached for as long as the linter runs. */
 const imported = new Map<string, readonly string[]>();
 
 /**
- * No file imports itself by way of others, not even for a type: neither could be read, or moved, without the
- * other.
+ * Refuses import cycles, type-only imports included: the files of a cycle cannot be understood or moved one
+ * at a time.
  */
 export const noImportCycle: Rule.RuleModule = {
-  meta: { type: 'problem', messages: { cycle: 'the file imports itself: {{path}}' } },
+  meta: { type: 'problem', messages: { cycle: 'import cycle: {{path}}' } },
   create(context) {
     return {
       'ImportDeclaration, ExportNamedDeclaration, ImportExpression'(
         node: Rule.Node & { source: { value?: unknown } | null },
       ): void {
         const first = resolveImport(String(node.source?.value), context.filename, context.cwd);
-        const way = first === null ? null : findWay(first, context.filename, context.cwd);
-        if (way === null) return;
-        const path = way.map((file) => relative(context.cwd, file)).join(' → ');
+        const cycle = first === null ? null : findPath(first, context.filename, context.cwd);
+        if (cycle === null) return;
+        const path = cycle.map((file) => relative(context.cwd, file)).join(' → ');
         context.report({ node, messageId: 'cycle', data: { path } });
       },
     };
   },
 };
 
-/** The files from one to another, both included; null when no imports lead there. */
-function findWay(from: string, to: string, workspace: string): string[] | null {
+/** Returns the files on the shortest import path, both ends included; null without such a path. */
+function findPath(from: string, to: string, workspace: string): string[] | null {
   const cameFrom = new Map<string, string | null>([[from, null]]);
-  // It grows while it is walked.
+  // Breadth-first: the loop also visits the files that its body adds.
   for (const file of cameFrom.keys()) {
-    if (file === to) return wayTo(file, cameFrom);
+    if (file === to) return pathTo(file, cameFrom);
     for (const next of importsOf(file, workspace)) if (!cameFrom.has(next)) cameFrom.set(next, file);
   }
   return null;
 }
 
-function wayTo(end: string, cameFrom: ReadonlyMap<string, string | null>): string[] {
+function pathTo(end: string, cameFrom: ReadonlyMap<string, string | null>): string[] {
   const previous = cameFrom.get(end) ?? null;
-  return previous === null ? [end] : [...wayTo(previous, cameFrom), end];
+  return previous === null ? [end] : [...pathTo(previous, cameFrom), end];
 }
 
 function importsOf(file: string, workspace: string): readonly string[] {
@@ -54,7 +54,8 @@ function importsOf(file: string, workspace: string): readonly string[] {
 }
 
 /**
- * The TypeScript file of this workspace that `source` names in `importer`; null for packages and other files.
+ * Returns the workspace's TypeScript file that `source` means in `importer`; null for packages and other
+ * files.
  */
 function resolveImport(source: string, importer: string, workspace: string): string | null {
   const path = source

@@ -3,11 +3,14 @@ import { moduleBoundaries } from './module-boundaries.ts';
 import { noImportCycle } from './no-import-cycle.ts';
 import { isTestFile, workspacePath } from './paths.ts';
 
-/** Time is asked from a Clock (libs/time), so that tests and replicas agree on it. */
+/**
+ * Refuses the machine's clock. Code reads the time from a Clock (libs/time), so that tests can set it and
+ * replicas agree on it.
+ */
 const noWallClock: Rule.RuleModule = {
   meta: {
     type: 'problem',
-    messages: { clock: 'ask a Clock from @platform/time instead of the machine' },
+    messages: { clock: 'read the time from a Clock (@platform/time), not from the machine' },
   },
   create(context) {
     return {
@@ -26,7 +29,7 @@ const noWallClock: Rule.RuleModule = {
 
 const MARKER = /\b(TODO|FIXME|XXX|HACK)\b(?!\([^)]{3,}\): \S)/;
 
-/** A marker without a reason is a wish nobody owns: `TODO(why it waits): what to do`. */
+/** Refuses a marker without a reason. The form is `TODO(why it waits): what to do`. */
 const todoHasReason: Rule.RuleModule = {
   meta: {
     type: 'suggestion',
@@ -49,7 +52,7 @@ const todoHasReason: Rule.RuleModule = {
 const BANNED = new Set(['common', 'utils', 'util', 'helpers', 'helper', 'base', 'misc', 'shared']);
 const LIB_INDEX = /^libs\/[^/]+\/src\/index\.ts$/;
 
-/** Refuses names that say nothing, and barrels other than the one index.ts of a lib. */
+/** Refuses names without meaning, and every barrel but a lib's one index.ts. */
 const tellingNames: Rule.RuleModule = {
   meta: {
     type: 'problem',
@@ -79,8 +82,8 @@ const FRAMEWORK_FILES = /\/src\/(main|migrate|install|load-development-identitie
 const FRAMEWORK_PACKAGES = /^(@nestjs\/|@golevelup\/|typeorm$|nestjs-|fastify$|amqplib$)/;
 
 /**
- * Inside an app the suffix says what a file may import: a plain `name.ts` is pure. Type-only imports are
- * free.
+ * Inside an app, the suffix of a file decides whether it may import a framework: a plain `name.ts` may not.
+ * Type-only imports are always allowed.
  */
 const plainFileIsPure: Rule.RuleModule = {
   meta: {
@@ -110,7 +113,7 @@ const plainFileIsPure: Rule.RuleModule = {
   },
 };
 
-/** The rules of the house that no published plugin has. Each is proved by ../boundaries.spec.ts. */
+/** House rules that no published plugin has; ../boundaries.spec.ts tests each of them. */
 export const housePlugin = {
   meta: { name: 'house' },
   rules: {

@@ -14,7 +14,7 @@ import type { AuthServiceDouble } from '@platform/testing';
 
 const LIBRARIES = join(__dirname, '../../../libs');
 const PACKAGES = ['personas', 'auth-client', 'access-tokens', 'settings-client'];
-/** What the libraries work beside, as their package.json says. */
+/** Peer dependencies of all the libraries, from their package.json. */
 const PEERS = Object.assign({}, ...PACKAGES.map((name) => manifestOf(name).peerDependencies ?? {})) as Record<
   string,
   string
@@ -29,12 +29,12 @@ function manifestOf(name: string): Manifest {
   return JSON.parse(readFileSync(join(LIBRARIES, name, 'package.json'), 'utf8')) as Manifest;
 }
 
-/** The last alternative of a range: of `^10.0.0 || ^11.0.0` the newest major. */
+/** Returns the newest major of a version range, its last alternative: `^11.0.0` of `^10.0.0 || ^11.0.0`. */
 function newestOf(range: string): string {
   return range.split('||').at(-1)!.trim();
 }
 
-/** The newest version in the registry; null where it cannot be reached. */
+/** Returns the newest version in the registry; null if the registry cannot be reached. */
 function latest(name: string): string | null {
   const { stdout, status } = spawnSync('npm', ['view', name, 'version'], {
     encoding: 'utf8',
@@ -67,7 +67,7 @@ const TYPED = `${IMPORTS}
   export const keys = staticKeys([{ alg: 'HS256', kid: 'k', secret: Buffer.alloc(32) }]);
   export type Validator = AccessTokenValidator;
 `;
-/** The SDK's own declarations lag behind the newest types of Node: only ours are checked. */
+/** Built with skipLibCheck, because the SDK's own declarations lag behind the newest types of Node. */
 const TYPED_PROVIDER = `${PROVIDER}
   import { SettingsClient } from '@platform/settings-client';
   const client = new SettingsClient({ baseUrl: 'http://a', token: () => 'token' });
@@ -76,7 +76,7 @@ const TYPED_PROVIDER = `${PROVIDER}
 const LOADED = `console.log([AccessTokenValidator, staticKeys, TokenProvider, signTrustRequest, SettingsClient,
   SettingsProvider].map((each) => typeof each).join(' '));`;
 
-/** The example for Nest of the README. */
+/** Returns the README's example for Nest. */
 function nestExample(): string {
   const readme = readFileSync(join(LIBRARIES, 'access-tokens/README.md'), 'utf8');
   const examples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code!);
@@ -106,7 +106,7 @@ describeWithRegistry('the published libraries beside the newest majors', () => {
     await project.remove();
   });
 
-  it('has the newest majors that the libraries allow, and none of the workspace’s', async () => {
+  it('installs the newest majors that the libraries allow, not the workspace’s own', async () => {
     const installed = await project.installedVersions();
     const majorOf = (version = ''): string => version.split('.')[0]!;
     for (const name of ['@nestjs/common', '@nestjs/core', '@nestjs/passport'])

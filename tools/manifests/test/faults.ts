@@ -2,35 +2,40 @@ import { title } from '../kubernetes-object.ts';
 import type { Fields, KubernetesObject, Value } from '../kubernetes-object.ts';
 
 /**
- * A mistake in one object of a rendering, for proving that a check sees it. @property object how its title
- * begins, e.g. `Deployment/auth-service` @property at keys with dots in between @property value undefined:
- * what is there is taken away
+ * A mistake to make in one object of a rendering, to prove that a check finds it.
+ * @property object beginning of the object's title, e.g. `Deployment/auth-service`
+ * @property at path of the field, with dots
+ * @property value new value of the field; undefined deletes it
+ * @property message part of the problem that the check must report
  */
 export type Fault = readonly [
   what: string,
   object: string,
   at: string,
   value: Value | undefined,
-  says: string,
+  message: string,
 ];
 
-/** A copy of the objects with the mistake in it. @throws {Error} when there is no such object or place */
+/**
+ * Returns a copy of the objects with the mistake in it.
+ * @throws {Error} if the object or the field's parent does not exist
+ */
 export function withFault(
   objects: readonly KubernetesObject[],
-  titled: string,
+  titlePrefix: string,
   at: string,
   value: Value | undefined,
 ): KubernetesObject[] {
   const copy = structuredClone(objects) as KubernetesObject[];
-  const object = copy.find((each) => title(each).startsWith(titled));
-  if (object === undefined) throw new Error(`there is no ${titled}`);
+  const object = copy.find((each) => title(each).startsWith(titlePrefix));
+  if (object === undefined) throw new Error(`there is no ${titlePrefix}`);
   const keys = at.split('.');
   const last = keys.pop() ?? '';
   const place = keys.reduce<Fields | undefined>(
     (fields, key) => fields?.[key] as Fields | undefined,
     object as unknown as Fields,
   );
-  if (place === undefined) throw new Error(`${titled} has no ${keys.join('.')}`);
+  if (place === undefined) throw new Error(`${titlePrefix} has no ${keys.join('.')}`);
   if (value === undefined) delete place[last];
   else place[last] = value;
   return copy;
@@ -43,7 +48,7 @@ export const CONTAINER = `${POD}.containers.0`;
 /** One mistake for each rule about pods. */
 export const PODS: readonly Fault[] = [
   [
-    'a token of the API',
+    'a mounted API token',
     AUTH,
     `${POD}.automountServiceAccountToken`,
     undefined,
@@ -57,7 +62,7 @@ export const PODS: readonly Fault[] = [
     'enableServiceLinks must be false',
   ],
   [
-    'a file system to write to',
+    'a writable file system',
     AUTH,
     `${CONTAINER}.securityContext.readOnlyRootFilesystem`,
     false,
@@ -74,7 +79,7 @@ export const PODS: readonly Fault[] = [
   ],
   ['the latest image', AUTH, `${CONTAINER}.image`, 'auth-service:latest', 'has no fixed version'],
   ['no limit for the heap', AUTH, `${CONTAINER}.env`, [], 'must set --max-old-space-size'],
-  ['no limit for the young', AUTH, `${CONTAINER}.env`, [], 'must set --max-semi-space-size'],
+  ['no limit for the young generation', AUTH, `${CONTAINER}.env`, [], 'must set --max-semi-space-size'],
   [
     'a heap as large as the pod',
     AUTH,
@@ -90,7 +95,7 @@ export const PODS: readonly Fault[] = [
     'heap and password hashes',
   ],
   [
-    'spread that counts others',
+    'a spread over other pods',
     AUTH,
     `${POD}.topologySpreadConstraints.0.labelSelector.matchLabels`,
     { x: 'y' },
@@ -112,11 +117,17 @@ export const PODS: readonly Fault[] = [
 
 /** One mistake for each rule about rollouts and disruptions. */
 export const ROLLOUTS: readonly Fault[] = [
-  ['a gap in a rollout', AUTH, 'spec.strategy.rollingUpdate.maxUnavailable', 1, 'a rollout must start'],
-  ['all at once', AUTH, 'spec.strategy', { type: 'Recreate' }, 'a rollout must start'],
+  [
+    'a rollout with a replica missing',
+    AUTH,
+    'spec.strategy.rollingUpdate.maxUnavailable',
+    1,
+    'a rollout must start',
+  ],
+  ['a rollout of all replicas at once', AUTH, 'spec.strategy', { type: 'Recreate' }, 'a rollout must start'],
   ['replicas beside the autoscaler', AUTH, 'spec.replicas', 2, 'replicas belong to'],
   ['one replica', 'HorizontalPodAutoscaler/auth-service', 'spec.minReplicas', 1, 'minReplicas must be'],
-  ['nowhere to scale', 'HorizontalPodAutoscaler/auth-service', 'spec.maxReplicas', 2, 'maxReplicas must'],
+  ['no room to scale', 'HorizontalPodAutoscaler/auth-service', 'spec.maxReplicas', 2, 'maxReplicas must'],
   [
     'an autoscaler of nothing',
     'HorizontalPodAutoscaler/auth-service',
@@ -125,21 +136,21 @@ export const ROLLOUTS: readonly Fault[] = [
     'needs exactly one Horizontal',
   ],
   [
-    'a budget that lets nobody go',
+    'a budget that allows no eviction',
     'PodDisruptionBudget/auth-service',
     'spec.maxUnavailable',
     0,
     'the budget must',
   ],
   [
-    'a budget for others',
+    'a budget without pods',
     'PodDisruptionBudget/auth-service',
     'spec.selector.matchLabels',
     { x: 'y' },
     'the selector matches no pod',
   ],
   [
-    'a budget for others, again',
+    'a Deployment without a budget',
     'PodDisruptionBudget/auth-service',
     'spec.selector.matchLabels',
     { x: 'y' },
@@ -149,15 +160,15 @@ export const ROLLOUTS: readonly Fault[] = [
 
 /** One mistake for each reference that must lead somewhere. */
 export const REFERENCES: readonly Fault[] = [
-  ['an account that is not there', AUTH, `${POD}.serviceAccountName`, 'x', 'there is no service account x'],
+  ['a missing service account', AUTH, `${POD}.serviceAccountName`, 'x', 'there is no service account x'],
+  ['a missing ConfigMap', AUTH, `${CONTAINER}.envFrom.0.configMapRef.name`, 'x', 'there is no ConfigMap x'],
   [
-    'a ConfigMap that is not there',
+    'a probe of a missing port',
     AUTH,
-    `${CONTAINER}.envFrom.0.configMapRef.name`,
-    'x',
-    'there is no ConfigMap x',
+    `${CONTAINER}.livenessProbe.httpGet.port`,
+    'web',
+    'a probe asks port web',
   ],
-  ['a probe of no port', AUTH, `${CONTAINER}.livenessProbe.httpGet.port`, 'web', 'a probe asks port web'],
   [
     'a Deployment without its pods',
     AUTH,
@@ -174,50 +185,62 @@ export const REFERENCES: readonly Fault[] = [
     'matches 3 pod templates',
   ],
   [
-    'a Service to no port',
+    'a Service to a missing port',
     'Service/auth-service',
     'spec.ports.0.targetPort',
     'web',
     'the pods have no port web',
   ],
   [
-    'an Ingress to no port',
+    'an Ingress to a missing port',
     'Ingress/auth-service',
     'spec.rules.0.http.paths.0.backend.service.port.name',
     'web',
     'no port web of a Service',
   ],
   [
-    'a route to no Service',
+    'a route to a missing Service',
     'HTTPRoute/auth-service',
     'spec.rules.0.backendRefs.0.name',
     'x',
     'of a Service x',
   ],
   [
-    'a monitor of nothing',
+    'a monitor without a Service',
     'ServiceMonitor/auth-service',
     'spec.selector.matchLabels',
     { x: 'y' },
     'matches 0 Services',
   ],
-  ['a monitor of no port', 'ServiceMonitor/auth-service', 'spec.endpoints.0.port', 'x', 'there is no port x'],
-  ['PORT elsewhere', 'ConfigMap/auth-service-config', 'data.PORT', '3001', 'the port http is not PORT'],
   [
-    'METRICS_PORT elsewhere',
+    'a monitor of a missing port',
+    'ServiceMonitor/auth-service',
+    'spec.endpoints.0.port',
+    'x',
+    'there is no port x',
+  ],
+  ['a wrong PORT', 'ConfigMap/auth-service-config', 'data.PORT', '3001', 'the port http is not PORT'],
+  [
+    'a wrong METRICS_PORT',
     'ConfigMap/auth-service-config',
     'data.METRICS_PORT',
     '1',
     'the port metrics is not',
   ],
-  ['listening to itself only', 'ConfigMap/auth-service-config', 'data.HOST', '127.0.0.1', 'HOST must be'],
+  [
+    'listening on the loopback interface only',
+    'ConfigMap/auth-service-config',
+    'data.HOST',
+    '127.0.0.1',
+    'HOST must be',
+  ],
   ['two issuers', 'ConfigMap/task-service-config', 'data.TOKEN_ISSUER', 'x', 'TOKEN_ISSUER differs'],
 ];
 
 /** One mistake for each rule about network policies. */
 export const NETWORK: readonly Fault[] = [
   [
-    'a policy for nobody',
+    'a policy without pods',
     'NetworkPolicy/auth-service',
     'spec.podSelector',
     { matchLabels: { x: 'y' } },
@@ -252,13 +275,13 @@ export const NETWORK: readonly Fault[] = [
     'there is no port web',
   ],
   [
-    'everybody coming in',
+    'ingress from anywhere',
     'NetworkPolicy/auth-service',
     'spec.ingress.0.from',
     undefined,
-    'lets everybody in',
+    'allows ingress from anywhere',
   ],
-  ['everything going out', 'NetworkPolicy/auth-service', 'spec.egress', [{}], 'lets everything out'],
+  ['egress to anywhere', 'NetworkPolicy/auth-service', 'spec.egress', [{}], 'allows egress to anywhere'],
 ];
 
 const TASK = 'Deployment/task-service';
@@ -282,7 +305,7 @@ export const SECRETS: readonly Fault[] = [
     'OTEL_EXPORTER_OTLP_HEADERS holds a secret',
   ],
   [
-    'a secret by its look',
+    'a secret by its value',
     'ConfigMap/auth-service-config',
     'data.TOKEN_AUDIENCE',
     RANDOM,

@@ -30,7 +30,7 @@ describe('completion receiver', () => {
     };
   }
 
-  it('lists each completion once, however often it came, and across a restart', async () => {
+  it('lists each completion once, however often it is delivered, and across a restart', async () => {
     let receiver = await neighbours.receiver();
     const [first, second, messageId] = [completed(), completed(), randomUUID()];
     for (let delivery = 0; delivery < 3; delivery += 1)
@@ -51,9 +51,10 @@ describe('completion receiver', () => {
     expect(lines).toHaveLength(2);
   });
 
-  it('hears what is published after it lost its connection', async () => {
+  it('receives what is published after it lost its connection', async () => {
     const receiver = await neighbours.receiver();
-    // The broker's list of connections lags: closed again and again until it shows.
+    // The broker's list of connections lags, so connections are closed again and again until the receiver
+    // loses its own.
     await eventually(async () => {
       await neighbours.broker.management.closeConnections();
       expect((await receiver.server.inject('/health/ready')).statusCode).toBe(503);

@@ -50,7 +50,7 @@ describe('customers', () => {
     expect(await neighbours.get(again, '/business-units/77')).toMatchObject({ status: 'Active' });
   });
 
-  it('responds 503 and changes nothing while nobody takes the change', async () => {
+  it('responds 503 and changes nothing while no queue is bound to the change', async () => {
     const customers = await neighbours.customers();
     const response = await customers.server.inject({ method: 'POST', url: '/business-units/77/activate' });
     expect(response.statusCode).toBe(503);

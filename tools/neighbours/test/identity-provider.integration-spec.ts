@@ -7,7 +7,7 @@ const REDIRECT_URI = 'http://127.0.0.1:3001/auth/token/openId';
 const PASSWORD = 'a password for this suite';
 const CLIENT_SECRET = 'a client secret for this suite';
 
-/** A browser in as far as signing in needs one: it keeps cookies and does not follow redirects by itself. */
+/** A minimal browser for sign-in: it keeps cookies and does not follow redirects. */
 class Browser {
   private readonly cookies = new Map<string, string>();
 
@@ -31,7 +31,7 @@ describe('identity provider', () => {
   const verifier = randomBytes(32).toString('base64url');
 
   beforeAll(async () => {
-    // The issuer names its own port, so a free one is found first.
+    // The issuer contains the port, so a free port is found first.
     const probe = await createIdentityProvider(config({ PORT: '0' }));
     await probe.server.listen({ host: '127.0.0.1', port: 0 });
     const [address] = probe.server.addresses() as AddressInfo[];
@@ -117,7 +117,7 @@ describe('identity provider', () => {
     expect((await fetch(`${issuer}/health/ready`)).status).toBe(200);
   });
 
-  it('signs a user in and posts a code that buys an ID token naming subject and nonce', async () => {
+  it('signs a user in and posts a code that is redeemed for an ID token with subject and nonce', async () => {
     const response = await redeem(await codeFor('Carl.Customer'), verifier);
     expect(response.status).toBe(200);
     const { id_token: idToken } = (await response.json()) as { id_token: string };

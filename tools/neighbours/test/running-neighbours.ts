@@ -11,7 +11,7 @@ import { createCustomers, customersConfig } from '../src/customers/customers.nei
 import type { Neighbour } from '../src/neighbour/neighbour';
 import { createScheduling, schedulingConfig } from '../src/scheduling/scheduling.neighbour';
 
-/** A ledger's entry as the routes show it. */
+/** A ledger's entry as the routes return it. */
 export interface Entry {
   id: string;
   record: unknown;
@@ -22,7 +22,7 @@ export function exchange(name: string): string {
   return `Platform.Contracts:${name}`;
 }
 
-/** Neighbours in this process, on a virtual host and a state folder of their own. */
+/** Neighbours in this process, with their own virtual host and state folder. */
 export class RunningNeighbours {
   private readonly running: Neighbour[] = [];
 
@@ -36,15 +36,15 @@ export class RunningNeighbours {
   }
 
   async customers(): Promise<Neighbour> {
-    return this.keep(await createCustomers(customersConfig.parse(this.variables)));
+    return this.track(await createCustomers(customersConfig.parse(this.variables)));
   }
 
   async scheduling(): Promise<Neighbour> {
-    return this.keep(await createScheduling(schedulingConfig.parse(this.variables)));
+    return this.track(await createScheduling(schedulingConfig.parse(this.variables)));
   }
 
   async receiver(): Promise<Neighbour> {
-    return this.keep(await createCompletionReceiver(completionReceiverConfig.parse(this.variables)));
+    return this.track(await createCompletionReceiver(completionReceiverConfig.parse(this.variables)));
   }
 
   async stop(neighbour: Neighbour): Promise<void> {
@@ -60,14 +60,14 @@ export class RunningNeighbours {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** Body of a successful response. */
+  /** Returns the body of a response, which must be successful. */
   async get<T = unknown>(neighbour: Neighbour, url: string): Promise<T> {
     const response = await neighbour.server.inject({ url, headers: { authorization: 'Bearer any' } });
     expect(response.statusCode).toBe(200);
     return response.json<T>();
   }
 
-  /** Publishes raw JSON, as a client without the envelope would. */
+  /** Publishes raw JSON, like a client that does not use the envelope. */
   publish(name: string, message: object, messageId: string): Promise<boolean> {
     return this.broker.management.publish(exchange(name), {
       body: JSON.stringify(message),
@@ -84,7 +84,7 @@ export class RunningNeighbours {
     };
   }
 
-  private keep(neighbour: Neighbour): Neighbour {
+  private track(neighbour: Neighbour): Neighbour {
     this.running.push(neighbour);
     return neighbour;
   }

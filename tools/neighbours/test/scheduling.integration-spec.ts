@@ -64,11 +64,11 @@ describe('scheduling', () => {
     expect((await neighbours.get<Events>(scheduling, '/events')).scheduleCreated).toHaveLength(1);
   });
 
-  it('keeps an event that cannot be passed on yet and tries again', async () => {
+  it('retries an event that cannot be passed on yet', async () => {
     const scheduling = await neighbours.scheduling();
     await neighbours.publish('ScheduleCreatedEvent', scheduleCreated(), randomUUID());
-    // Nobody is bound to the scheduling bus: the broker returns the message and the event waits in its retry
-    // queue.
+    // No queue is bound on the scheduling bus, so the broker returns the message and the event waits in its
+    // retry queue.
     await eventually(async () => {
       const queues = await neighbours.broker.management.queues();
       expect(queues.filter((queue) => queue.includes('schedule-created')).length).toBeGreaterThan(1);
@@ -79,7 +79,7 @@ describe('scheduling', () => {
     );
   });
 
-  it('lists the scheduled messages it heard of', async () => {
+  it('lists the scheduled messages it received', async () => {
     const scheduling = await neighbours.scheduling();
     const event = { subsystemName: 'tasks', messageName: 'm', description: 'd', schedule: '0 5 * * *' };
     await neighbours.publish('ScheduledMessageEvent', event, randomUUID());

@@ -1,6 +1,6 @@
 /**
- * Holds the servers of a test run for the test of what becomes of them. Prints one line of JSON with the
- * TEST_* variables when both are ready and stops when its standard input closes.
+ * Runs the servers of a test run, for the test of how they end. Prints one line of JSON with the TEST_*
+ * variables when both are ready, and stops when its standard input closes.
  */
 import { startTestServers } from '../private-servers.ts';
 

@@ -60,7 +60,7 @@ function stillRunning(servers: Servers): string[] {
 }
 
 describe('private servers', () => {
-  it('serve SQL in UTF-8 and quorum queues, and go with an orderly end of the process that holds them', async () => {
+  it('serve SQL in UTF-8 and quorum queues, and end when the process that started them ends in order', async () => {
     const servers = await startServers();
     expect(stillRunning(servers).sort()).toEqual(['epmd', 'postgresql', 'rabbitmq']);
     expect(await queryText(servers.databaseUrl, "SELECT current_setting('server_encoding') AS text")).toBe(

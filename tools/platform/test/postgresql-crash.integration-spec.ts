@@ -21,23 +21,23 @@ async function openUntilDown(url: string): Promise<never> {
 }
 
 /**
- * A process of the server that no view of it lists, because its caller has said nothing yet, and that does
- * not see its parent end.
+ * Starts a server process that no view of the server lists, because its client has sent nothing yet. It is
+ * then stopped, so that it does not notice its parent's end.
  */
 async function startHiddenProcess(parent: number, port: number): Promise<void> {
   const before = childrenOf(parent);
   connect(port, '127.0.0.1').on('error', () => undefined);
   const hidden = await eventually(() => {
     const pid = childrenOf(parent).find((each) => !before.includes(each));
-    if (pid === undefined) throw new Error('no process was begun');
+    if (pid === undefined) throw new Error('no process was started');
     return pid;
   });
   trySignal(hidden, 'SIGSTOP');
 }
 
 /**
- * How many processes have the segment of shared memory that each of the server's has from its first moment
- * on.
+ * Returns the number of processes attached to the server's segment of shared memory, which each of its
+ * processes has from its start.
  */
 function countProcesses(segment: string): number {
   const rows = readFileSync('/proc/sysvipc/shm', 'utf8')

@@ -10,7 +10,7 @@ interface Trigger {
   nextFireAtUtc: string | null;
 }
 
-/** The customers service activates business unit 77; the task service hears of it over the main bus. */
+/** The customers service activates business unit 77, and the task service learns of it over the main bus. */
 export async function activationChapter(walk: Walk, { ivy }: Travellers): Promise<void> {
   walk.chapter('A business unit is activated');
   await change(walk, 'deactivate', 'First a clean slate: business unit 77 is deactivated');
@@ -43,7 +43,7 @@ async function triggersUntil(walk: Walk, token: string, facilityId: number, coun
 const FACILITY = 503;
 const SCHEDULE = '15 5 * * *';
 
-/** A request over the scheduling bus and its response, seen from HTTP. */
+/** A request over the scheduling bus and its response, through HTTP. */
 export async function generationChapter(walk: Walk, { ivy, carl }: Travellers): Promise<void> {
   walk.chapter('A request over the bus');
   const { task } = walk.settings;

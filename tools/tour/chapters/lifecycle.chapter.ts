@@ -3,10 +3,10 @@ import type { Walk } from '../walk.ts';
 import { type Instance, instancesOf } from './schedule.chapter.ts';
 import type { Travellers } from './tokens.chapter.ts';
 
-/** A calendar of the tour, the same on every walk. */
+/** Id of the tour's calendar, the same on every walk. */
 const CALENDAR = '5c0a1f6e-7b1d-4a53-9c62-0d2f6b1e8a40';
 
-/** A schedule is looked at, changed, left out of holidays, paused, resumed and removed. */
+/** Previews, changes, pauses, resumes and removes a schedule, and gives it a calendar of holidays. */
 export async function lifecycleChapter(
   walk: Walk,
   { ivy, carl }: Travellers,
@@ -46,7 +46,7 @@ async function update(walk: Walk, schedule: { url: string; token: string }): Pro
   });
   const stale = { ...later, body: { name: 'Somebody else’s' }, status: 412 };
   const explanation = 'If-Match keeps a change from overwriting one it has not seen.';
-  await walk.step('Somebody changes what he saw before that', stale, explanation);
+  await walk.step('Somebody sends a change with the old ETag', stale, explanation);
 }
 
 async function preview(walk: Walk, token: string): Promise<void> {
@@ -68,13 +68,13 @@ async function calendar(walk: Walk, token: string): Promise<void> {
   const body = { name: 'Holidays', excludedDates: ['2026-12-25', '2026-12-26', '2027-01-01'] };
   const url = `${walk.settings.task}/Calendars/${CALENDAR}`;
   const explanation = 'Schedules that name this calendar leave its dates out, each in its own time zone.';
-  await walk.step('Ivy keeps the holidays', { method: 'PUT', url, token, body }, explanation);
+  await walk.step('Ivy stores the holidays', { method: 'PUT', url, token, body }, explanation);
 }
 
 async function cancelOne(walk: Walk, token: string, scheduleId: string): Promise<void> {
   const { task } = walk.settings;
   const pending = { url: `${task}/Instances?scheduleId=${scheduleId}&status=Pending`, token };
-  const listed = await walk.step('Carl looks at what is to come', pending, (response) => {
+  const listed = await walk.step('Carl lists the pending instances', pending, (response) => {
     const found = instancesOf(response);
     holds('the number of instances', found.length > 0, 'some', found.length);
     return `The first is due ${found[0]?.dueAtUtc}.`;

@@ -3,16 +3,19 @@ import type { Walk, WalkRequest } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
 
 const CUSTOMER = 2;
-/** The promise is 2 s; the rest is for a machine that is busy with something else. */
+/**
+ * Time in ms until every service must refuse a revoked token: 2 s are promised, the rest allows for a busy
+ * machine.
+ */
 const EFFECT_TIMEOUT_MS = 5_000;
 
-/** A token is revoked and, within moments, refused by all three services. */
+/** Revokes a token, which all three services then refuse within moments. */
 export async function revocationChapter(walk: Walk, { ivy }: Travellers): Promise<void> {
   walk.chapter('A token is revoked');
   const { auth } = walk.settings;
   const token = await issueToken(walk);
   const url = `${auth}/auth/revocations/jti/${readClaims(token).jti}`;
-  for (const [service, request] of placesThatTake(walk, token, url)) {
+  for (const [service, request] of routesThatAccept(walk, token, url)) {
     const explanation = service === 'auth' ? 'Let in; there is no such revocation yet.' : 'Let in.';
     await walk.step(`The ${service} service takes the token`, request, explanation);
   }
@@ -31,7 +34,7 @@ export async function revocationChapter(walk: Walk, { ivy }: Travellers): Promis
   await applicationChapter(walk, ivy);
 }
 
-/** Carl looks at what is signed in as him, and logs out: his token is refused everywhere. */
+/** Carl lists his sessions and logs out; then his token is refused everywhere. */
 async function sessionChapter(walk: Walk): Promise<void> {
   walk.chapter('Carl logs out');
   const sessions = `${walk.settings.auth}/auth/sessions`;
@@ -51,8 +54,8 @@ async function sessionChapter(walk: Walk): Promise<void> {
 }
 
 /**
- * A service of another team reads who issues tokens, and asks whether one is good; also after its session has
- * ended.
+ * A service of another team discovers the issuer and introspects a token, before and after the end of its
+ * session.
  */
 async function introspectionChapter(walk: Walk): Promise<void> {
   walk.chapter('A service of another framework checks tokens');
@@ -77,11 +80,11 @@ async function introspectionChapter(walk: Walk): Promise<void> {
   };
   await walk.step('It asks about a token of Carl’s', ask, isActive(true, 'Active, with its claims.'));
   await walk.step('Carl logs out', logout(walk, token), 'The session has ended.');
-  const verify = isActive(false, 'Not active, and nothing else is told.');
+  const verify = isActive(false, 'Not active, and nothing else is disclosed.');
   await walk.stepUntil('It asks again', ask, verify, EFFECT_TIMEOUT_MS);
 }
 
-/** Every token of an application is revoked; the application goes on with new ones. */
+/** Revokes every token of an application, which continues with new ones. */
 async function applicationChapter(walk: Walk, ivy: string): Promise<void> {
   walk.chapter('An application’s tokens are revoked');
   const { auth, reportsSecret } = walk.settings;
@@ -92,7 +95,7 @@ async function applicationChapter(walk: Walk, ivy: string): Promise<void> {
     url: `${auth}/auth/revocations/client_id/demo-reports`,
     token: ivy,
   } as const;
-  await walk.step('Ivy revokes what demo-reports has got', revoke, 'Every token issued to it up to now.');
+  await walk.step('Ivy revokes the tokens of demo-reports', revoke, 'Every token issued to it up to now.');
   await refusedSoon(walk, token);
   const fresh = await issueToken(walk, application);
   await walk.step('It goes on with the new one', { url: `${auth}/auth/me`, token: fresh }, 'Let in.');
@@ -102,8 +105,11 @@ function logout({ settings }: Walk, token: string): WalkRequest {
   return { method: 'POST', url: `${settings.auth}/auth/logout`, token, status: 204 };
 }
 
-/** Per service a route that any valid token opens. @param revocation one that there is not */
-function placesThatTake({ settings }: Walk, token: string, revocation: string): [string, WalkRequest][] {
+/**
+ * Returns a route of each service that any valid token opens.
+ * @param revocation URL of one that does not exist
+ */
+function routesThatAccept({ settings }: Walk, token: string, revocation: string): [string, WalkRequest][] {
   return [
     ['auth', { url: revocation, token, status: 404 }],
     ['settings', { url: `${settings.settings}/platform/v1/diagnostics/database`, token }],
@@ -111,14 +117,14 @@ function placesThatTake({ settings }: Walk, token: string, revocation: string): 
   ];
 }
 
-/** Every service refuses a token that was revoked just now. */
+/** Waits until every service refuses a token that was just revoked. */
 async function refusedSoon(
   walk: Walk,
   token: string,
   revocation = `${walk.settings.auth}/auth/revocations/jti/none`,
 ): Promise<void> {
   const revokedAtMs = performance.now();
-  for (const [service, request] of placesThatTake(walk, token, revocation)) {
+  for (const [service, request] of routesThatAccept(walk, token, revocation)) {
     const verify = (): string =>
       `Refused, ${Math.round(performance.now() - revokedAtMs)} ms after the revocation (2 s are promised).`;
     const title = `The ${service} service refuses it from now on`;

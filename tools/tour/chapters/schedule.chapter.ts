@@ -2,7 +2,7 @@ import { Difference, grantedTokens, holds, readClaims, same, type WalkResponse }
 import type { Walk } from '../walk.ts';
 import type { Travellers } from './tokens.chapter.ts';
 
-/** A task instance as the task service shows it. */
+/** A task instance as the task service returns it. */
 export interface Instance {
   taskInstanceId: string;
   scheduleId: string;
@@ -12,7 +12,7 @@ export interface Instance {
 }
 
 /**
- * A schedule is created, its event goes round over both buses, and instances appear. Gives the first of them.
+ * Creates a schedule, whose event passes over both buses until instances appear. Returns the first instance.
  */
 export async function scheduleChapter(walk: Walk, { carl }: Travellers, run: string): Promise<Instance> {
   walk.chapter('A schedule and its event');
@@ -83,7 +83,7 @@ function scheduleIdOf(response: WalkResponse): string {
 const SERVICE_PROVIDER = 4;
 const TESS = { personId: 1004, name: 'Tess Tech', persona: SERVICE_PROVIDER };
 
-/** One instance is completed by a technician, twice, and the outside world hears of it, once. */
+/** A technician completes an instance twice; the outside world is notified once. */
 export async function completionChapter(walk: Walk, { taskInstanceId }: Instance): Promise<void> {
   walk.chapter('A task is completed');
   const request = {

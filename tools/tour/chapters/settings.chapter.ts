@@ -12,10 +12,10 @@ export async function settingsChapter(walk: Walk, { ivy, carl }: Travellers, run
   const name = `limit-${run}`;
   const url = `${api}/subsystems/Tour/settings/${name}`;
   const body = `{"settingValue":${EXACT_NUMBER}}`;
-  const hearOf = await followChanges(walk, `${api}/changes?subsystem=tour`, carl);
+  const awaitChange = await followChanges(walk, `${api}/changes?subsystem=tour`, carl);
   const stored = 'Stored together with its history entry, in one transaction.';
   await walk.step('Ivy writes a setting', { method: 'PUT', url, token: ivy, body }, stored);
-  await hearOf(name);
+  await awaitChange(name);
   const value = { url: `${url.replace('/Tour/', '/TOUR/')}/value`, token: carl };
   await walk.step('Carl reads the bare value, with other capitals', value, (response) => {
     same('the value, byte for byte', response.text, EXACT_NUMBER);
@@ -40,7 +40,7 @@ export async function settingsChapter(walk: Walk, { ivy, carl }: Travellers, run
   await walk.step('Carl reads both in one request', both, (response) => {
     const { settings: found } = JSON.parse(response.text) as { settings: { settingValue: number }[] };
     same('the values', found.map(({ settingValue }) => settingValue).toSorted(), [7, 8]);
-    return 'Up to 1,000 at once; names that there are not are listed apart.';
+    return 'Up to 1,000 at once; names that do not exist are listed separately.';
   });
   await lookBack(walk, api, ivy, url);
   await writeMany(walk, api, ivy, [{ ...second, delete: true }]);
@@ -52,7 +52,7 @@ async function writeMany(walk: Walk, api: string, token: string, writes: object[
   await walk.step(`Ivy writes ${writes.length} at once`, request, explanation);
 }
 
-/** A deletion, who changed what, and the setting as it was before. */
+/** Deletes a setting, then reads who changed what, and the value before the deletion. */
 async function lookBack(walk: Walk, api: string, token: string, url: string): Promise<void> {
   const gone = 'Gone from the settings; its history keeps all entries.';
   await walk.step('Ivy deletes it again', { method: 'DELETE', url, token }, gone);
@@ -68,7 +68,7 @@ async function lookBack(walk: Walk, api: string, token: string, url: string): Pr
   const past = { url: `${url}/value?at=${written}`, token };
   await walk.step('Ivy reads the setting as it was', past, (response) => {
     same('the value', response.text, '7');
-    return 'Deleted since, and still to be read.';
+    return 'Deleted since, but still readable.';
   });
   const restore = {
     method: 'POST',
@@ -86,22 +86,26 @@ async function lookBack(walk: Walk, api: string, token: string, url: string): Pr
   });
 }
 
-/** Notes where the feed stands. @returns the step that hears of a change since */
+/** Reads the current cursor of the feed. @returns a step that waits for a later change */
 async function followChanges(
   walk: Walk,
   feed: string,
   token: string,
 ): Promise<(settingName: string) => Promise<unknown>> {
   let next = '';
-  await walk.step('Carl asks where the feed of changes stands', { url: feed, token }, (response) => {
-    next = (JSON.parse(response.text) as { next: string }).next;
-    return 'From here on he misses nothing, whichever replica he asks.';
-  });
+  await walk.step(
+    'Carl asks for the current cursor of the feed of changes',
+    { url: feed, token },
+    (response) => {
+      next = (JSON.parse(response.text) as { next: string }).next;
+      return 'From here on he misses nothing, whichever replica he asks.';
+    },
+  );
   const url = `${feed}&waitSeconds=10&after=${next}`;
   return (settingName) =>
     walk.step('Carl waits for changes', { url, token }, (response) => {
       const { changes } = JSON.parse(response.text) as { changes: { settingName: string }[] };
       same('the setting', changes.at(0)?.settingName, settingName);
-      return 'Told within a second of the write; a client keeps its copy current this way.';
+      return 'Reported within a second of the write; a client keeps its copy current this way.';
     });
 }

@@ -11,10 +11,10 @@ import {
 import type { Verify, Walk, WalkRequest } from '../walk.ts';
 
 const [AUTHENTICATION_FAILED, INVALID_REQUEST] = [1, 7];
-/** An address of the development application; nobody listens there. */
+/** A registered return URL of the development application; no server listens there. */
 const RETURN_URL = 'http://127.0.0.1:4200/signed-in';
 
-/** As much of a browser as a sign-in needs: it keeps cookies; redirects are steps of the walk. */
+/** A minimal browser for sign-in: it keeps cookies; redirects are steps of the walk. */
 class Browser {
   readonly walk: Walk;
   readonly #cookies = new CookieJar();
@@ -31,7 +31,7 @@ class Browser {
   }
 }
 
-/** Carl signs in at the identity provider, and its response gives his browser a token. */
+/** Carl signs in at the identity provider, and his browser gets a token. */
 export async function singleSignOnChapter(walk: Walk): Promise<void> {
   walk.chapter('Single sign-on');
   const browser = new Browser(walk);
@@ -49,14 +49,17 @@ export async function singleSignOnChapter(walk: Walk): Promise<void> {
   await returnToApplication(browser);
 }
 
-/** The same for an application: its page in the browser gets a code, and it fetches the tokens itself. */
+/**
+ * The same for an application: its page in the browser gets a code, which the application exchanges for the
+ * tokens.
+ */
 async function returnToApplication(browser: Browser): Promise<void> {
   const [codeVerifier, state] = [randomBytes(32).toString('base64url'), randomBytes(8).toString('hex')];
   const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
   const parameters = { applicationKey: 'demo-backend', returnUrl: RETURN_URL, codeChallenge, state };
   const url = await initiate(browser, `?${new URLSearchParams(parameters).toString()}`);
   const noPassword = 'No password is asked for: the form with the code comes at once.';
-  const known = await browser.step('The provider knows Carl still', { url }, noPassword);
+  const known = await browser.step('The provider still knows Carl', { url }, noPassword);
   const callback = { ...postOf(readForm(known.text, url)), status: 303 };
   const title = 'His browser posts it, and goes back to the application';
   const back = await browser.step(title, callback, (response) => {
@@ -81,7 +84,7 @@ async function returnToApplication(browser: Browser): Promise<void> {
   });
 }
 
-/** @returns where the browser is sent */
+/** Starts a sign-in. @returns the URL to which the browser is redirected */
 async function initiate(browser: Browser, query = ''): Promise<string> {
   const { auth, identityProvider } = browser.walk.settings;
   const request = { url: `${auth}/auth/token/sso/initiate${query}`, status: 302 };
@@ -96,11 +99,11 @@ async function initiate(browser: Browser, query = ''): Promise<string> {
   return locationOf(response, request.url);
 }
 
-/** @returns the form that the provider has the browser post */
+/** Signs Carl in at the provider. @returns the request in which the browser posts the provider's form */
 async function signIn(browser: Browser, authorizationUrl: string): Promise<WalkRequest> {
   const { password } = browser.walk.settings;
   const begin = { url: authorizationUrl, status: 303 };
-  const begun = await browser.step('The identity provider takes him in', begin, 'Not signed in yet.');
+  const begun = await browser.step('The identity provider starts a sign-in', begin, 'Not signed in yet.');
   const page = { url: locationOf(begun, begin.url) };
   const shown = await browser.step('It shows its sign-in form', page, (response) => {
     const { pathname } = new URL(readForm(response.text, page.url).action);
@@ -111,7 +114,7 @@ async function signIn(browser: Browser, authorizationUrl: string): Promise<WalkR
   const known = 'The provider knows him now; only the provider saw this password.';
   const signedIn = await browser.step('Carl fills it in', login, known);
   const resume = { url: locationOf(signedIn, login.url) };
-  const done = await browser.step('The provider takes up where it was', resume, (response) => {
+  const done = await browser.step('The provider resumes the sign-in', resume, (response) => {
     const form = readForm(response.text, resume.url);
     same('where its form goes', new URL(form.action).pathname, '/auth/token/openId');
     same('its fields', Object.keys(form.hidden).toSorted(), ['code', 'iss', 'state']);

@@ -17,13 +17,13 @@ const AUTHENTICATION_FAILED = 1;
 const REFRESH_TOKEN_IS_NOT_VALID = 4;
 const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 
-/** Who walks: an internal partner and a customer, each with an access token. */
+/** Access tokens of the tour's two people, an internal partner and a customer. */
 export interface Travellers {
   ivy: string;
   carl: string;
 }
 
-/** Tokens by password, by signature and by refresh; and what is refused. */
+/** Gets tokens by password, by signature and by refresh, and shows refusals. */
 export async function tokensChapter(walk: Walk): Promise<Travellers> {
   walk.chapter('Tokens');
   const ivy = await logIn(walk);
@@ -45,8 +45,7 @@ async function logIn(walk: Walk): Promise<string> {
     holds('the claim groups', groups?.includes('Dispatch') === true, 'a list with Dispatch', groups);
     return 'A token for 24 hours: user 9001, persona InternalPartner, member of the group Dispatch.';
   });
-  // A name that does not exist: a guess at Ivy's would count towards locking her out when the tour is
-  // repeated.
+  // A name that does not exist: wrong passwords for Ivy's would lock her out when the tour is repeated.
   const guess = { ...logInAs(`nobody-${randomUUID().slice(0, 8)}`, 'guess'), status: 401 };
   await walk.step('Somebody guesses at a password', guess, (refused) => {
     refusedWith(refused, AUTHENTICATION_FAILED);
@@ -82,7 +81,8 @@ async function trustedBackend(walk: Walk): Promise<{ carl: string; refreshToken:
 }
 
 /**
- * A refresh token is rotated at each use; whoever lost the response may ask again until the next one is used.
+ * A refresh token is rotated at each use. A client that lost the response may ask again until the next token
+ * is used.
  */
 async function refresh(walk: Walk, first: string): Promise<void> {
   const url = `${walk.settings.auth}/auth/token/refresh`;
@@ -116,10 +116,13 @@ function refreshTokenOf(response: WalkResponse): string {
   return refreshToken;
 }
 
-/** In no group. */
+/** A user who is in no group. */
 const SERVICES_USER = 9000;
 
-/** Who is in a group, and who may pass an access point: groups within groups, for internal administrators. */
+/**
+ * Shows the members of a group and who may pass an access point, with groups within groups; for internal
+ * partners.
+ */
 export async function accessControlChapter(walk: Walk, { ivy, carl }: Travellers): Promise<void> {
   walk.chapter('Role members and access points');
   const { auth } = walk.settings;

@@ -24,7 +24,7 @@ const completionsQuery = z.object({
   facilityId: z.coerce.number().int().optional(),
 });
 
-/** An external system that wants to know of every completed task instance. */
+/** Creates an external system that records every completed task instance. */
 export function createCompletionReceiver(config: CompletionReceiverConfig): Promise<Neighbour> {
   return createBusNeighbour('completion-receiver', config.LOG_LEVEL, async (server) => {
     const path = join(config.STATE_DIRECTORY, 'completions.jsonl');
@@ -38,7 +38,7 @@ export function createCompletionReceiver(config: CompletionReceiverConfig): Prom
       {
         queue: 'completion-receiver.task-instance-completed',
         retryDelaysMs: PATIENT_RETRY_DELAYS_MS,
-        // It is told of the completions of a facility in their order, also when a broker node is lost.
+        // Keeps the completions of a facility in order, even when a broker node is lost.
         singleActiveConsumer: true,
       },
       (event, context) => ledger.append(context.messageId, event),

@@ -38,7 +38,7 @@ describe('BusinessUnits', () => {
     ).toMatchObject({ facilityIds: [501], timeZone: 'Asia/Tokyo' });
   });
 
-  it('never gives two changes of one unit the same instant', () => {
+  it('never dates two changes of one unit at the same instant', () => {
     const units = new BusinessUnits();
     const instants = ['e1', 'e2', 'e3'].map(
       (id) => units.draft(unit77(units), { changeType: 'Updated' }, id, NOW).occurredAtUtc,
@@ -47,7 +47,7 @@ describe('BusinessUnits', () => {
     expect([...instants].sort()).toEqual(instants);
   });
 
-  it('changes state with each published change and ignores one overtaken by a later', () => {
+  it('changes state with each published change and ignores one that is older than the last', () => {
     const units = new BusinessUnits();
     const activation = units.draft(unit77(units), { changeType: 'Activated' }, 'e1', NOW);
     const update = units.draft(

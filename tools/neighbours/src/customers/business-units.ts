@@ -53,14 +53,17 @@ const BUSINESS_UNITS: readonly BusinessUnit[] = [
   },
 ];
 
-/** What a request asks to change besides the status. */
+/** A requested change; omitted fields keep the unit's values. */
 export interface RequestedChange {
   changeType: ChangeType;
   facilityIds?: readonly number[] | undefined;
   timeZone?: string | undefined;
 }
 
-/** Business units with the changes made to them so far; forgetful, the ledger of changes is what lasts. */
+/**
+ * Business units with the changes made to them so far. They are in memory only; the ledger of changes is
+ * durable.
+ */
 export class BusinessUnits {
   private readonly units = new Map<number, BusinessUnit>();
   private readonly draftedAtMs = new Map<number, number>();
@@ -79,8 +82,8 @@ export class BusinessUnits {
   }
 
   /**
-   * The change that `requested` makes to `unit`. Instants of one unit strictly increase, because its readers
-   * take the later of two changes and would otherwise drop one of two made within a millisecond.
+   * Returns the change that `requested` makes to `unit`. Instants of one unit strictly increase, because its
+   * consumers keep the later of two changes and would drop one of two made within a millisecond.
    */
   draft(unit: BusinessUnit, requested: RequestedChange, eventId: string, now: Date): BusinessUnitChange {
     const latestMs = Math.max(
@@ -99,7 +102,7 @@ export class BusinessUnits {
     };
   }
 
-  /** Takes over a change that has been published. One older than what is known leaves the unit as it is. */
+  /** Applies a published change. Ignores a change that is older than the last one applied. */
   apply(change: BusinessUnitChange): void {
     const unit = this.units.get(change.businessUnitId);
     if (unit === undefined) return;

@@ -19,7 +19,8 @@ export const customersConfig = z.object({
 export type CustomersConfig = z.output<typeof customersConfig>;
 
 /**
- * The customers service: facilities and business units over HTTP, and IBusinessUnitChangeV1 on the main bus.
+ * Creates the customers service: facilities and business units over HTTP, and IBusinessUnitChangeV1 on the
+ * main bus.
  */
 export function createCustomers(config: CustomersConfig): Promise<Neighbour> {
   return createBusNeighbour('customers', config.LOG_LEVEL, async (server) => {
@@ -58,20 +59,19 @@ async function publishChange(
     const reason = error instanceof Error ? error.message : String(error);
     throw new HttpProblem(503, 'Service Unavailable', `the change was not published: ${reason}`);
   }
-  // After the confirm: the ledger says what the broker has, and the unit is what its published changes made
-  // it.
+  // Only after the broker's confirm: the ledger and the unit must reflect exactly the published changes.
   await ledger.append(change.eventId, change);
   units.apply(change);
   return change;
 }
 
-/** What the routes need from the service behind them. */
+/** Operations behind the routes. */
 interface CustomersDirectory {
   find(businessUnitId: number): BusinessUnit | null;
   findByPlt(plt: string): BusinessUnit | null;
   /**
-   * Publishes the change; resolves once the broker has it.
-   * @throws {HttpProblem} 503 when it cannot be had to take it.
+   * Publishes the change; resolves once the broker has confirmed it.
+   * @throws {HttpProblem} 503 if the broker does not confirm it.
    */
   change(unit: BusinessUnit, requested: RequestedChange): Promise<BusinessUnitChange>;
 }
@@ -92,8 +92,8 @@ const changeBody = z
   .nullish();
 
 /**
- * Adds the lookups (a bearer token is required) and the three changes, which whoever plays the customers'
- * staff calls.
+ * Adds the lookups, which require a bearer token, and the three changes, which anyone in the role of the
+ * customers' staff may call.
  */
 function addCustomersRoutes(server: FastifyInstance, directory: CustomersDirectory): void {
   addLookups(server, directory);

@@ -9,11 +9,9 @@ import { z } from 'zod';
 import { createNeighbourServer, neighbourConfigShape, portVariable } from '../neighbour/neighbour';
 import type { Neighbour } from '../neighbour/neighbour';
 
-/** A person whom the identity provider can sign in. */
+/** A person who can sign in at the identity provider. */
 interface ExternalAccount {
-  /**
-   * Stable and meaningless outside this provider; the platform keys external identities on (issuer, subject).
-   */
+  /** Stable identifier within this provider; the platform identifies a person by (issuer, subject). */
   subject: string;
   login: string;
   name: string;
@@ -21,8 +19,8 @@ interface ExternalAccount {
 }
 
 /**
- * Three people the platform knows, and one it does not. Everybody's password is the development identities'
- * one.
+ * Three people whom the platform knows, and one whom it does not (nora.nobody). All have the password
+ * USER_PASSWORD.
  */
 const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
   { subject: 'external-ivy', login: 'ivy.internal', name: 'Ivy Internal', email: 'ivy@example.test' },
@@ -31,7 +29,7 @@ const EXTERNAL_ACCOUNTS: readonly ExternalAccount[] = [
   { subject: 'external-nora', login: 'nora.nobody', name: 'Nora Nobody', email: 'nora@example.test' },
 ];
 
-/** The account of `login`, matched without regard to case. */
+/** Returns the account with this login, ignoring case. */
 function findAccountByLogin(login: string): ExternalAccount | null {
   return EXTERNAL_ACCOUNTS.find((account) => account.login === login.trim().toLowerCase()) ?? null;
 }
@@ -40,10 +38,10 @@ function findAccountBySubject(subject: string): ExternalAccount | null {
   return EXTERNAL_ACCOUNTS.find((account) => account.subject === subject) ?? null;
 }
 
-/** The one relying party and where the provider lives. */
+/** Settings of the provider and of its only relying party. */
 interface ProviderSettings {
   issuer: string;
-  /** Whether something that ends TLS stands before it and says so in X-Forwarded-Proto. */
+  /** Whether a proxy in front of the provider terminates TLS and sends X-Forwarded-Proto. */
   behindProxy: boolean;
   clientId: string;
   clientSecret: string;
@@ -53,9 +51,9 @@ interface ProviderSettings {
 }
 
 /**
- * An OpenID provider with one confidential client, code flow with PKCE only. Keys, sessions and codes live in
- * memory, for which the package warns at its start: a restart signs everybody out and rotates the keys, which
- * its relying parties must survive anyway.
+ * Creates an OpenID provider with one confidential client and one flow, code with PKCE. Keys, sessions and
+ * codes are in memory only, which the package warns of at its start: a restart signs all users out and
+ * rotates the keys, and relying parties must survive that anyway.
  */
 function createProvider(settings: ProviderSettings): Provider {
   const provider = new Provider(settings.issuer, {
@@ -76,7 +74,7 @@ function createProvider(settings: ProviderSettings): Provider {
     responseTypes: ['code'],
     pkce: { required: () => true },
     features: { devInteractions: { enabled: false }, userinfo: { enabled: true } },
-    // Everything a relying party needs stands in the ID token.
+    // Also puts the claims of the scopes into the ID token, where the relying party reads them.
     conformIdTokenClaims: false,
     interactions: {
       url: (_context: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}`,
@@ -91,14 +89,14 @@ function createProvider(settings: ProviderSettings): Provider {
     },
     renderError,
     findAccount,
-    loadExistingGrant: grantWhatIsAsked,
+    loadExistingGrant: grantRequestedScopes,
   });
   provider.proxy = settings.behindProxy;
   if (!settings.authTimeAnnounced) concealAuthTime(provider);
   return provider;
 }
 
-/** Leaves `auth_time` out of the metadata, as providers do that support it and do not say so. */
+/** Removes `auth_time` from the metadata, like a provider that supports the claim without announcing it. */
 function concealAuthTime(provider: Provider): void {
   provider.use(async (context, next) => {
     await next();
@@ -135,8 +133,8 @@ function renderError(context: { type: string; body: unknown }, failure: Record<s
   context.body = JSON.stringify(failure);
 }
 
-/** There is one relying party and it is the platform itself, so nobody is asked for consent. */
-async function grantWhatIsAsked(context: GrantContext): Promise<Grant> {
+/** Grants the requested scopes without asking for consent: the platform itself is the only relying party. */
+async function grantRequestedScopes(context: GrantContext): Promise<Grant> {
   const { client, session, provider, requestParamScopes } = context.oidc;
   const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
   grant.addOIDCScope([...requestParamScopes].join(' '));
@@ -145,8 +143,8 @@ async function grantWhatIsAsked(context: GrantContext): Promise<Grant> {
 }
 
 /**
- * Variables of the identity provider. ISSUER is what callers reach it at; by default its own address. With
- * https, a proxy in front of it terminates TLS and sends X-Forwarded-Proto.
+ * Variables of the identity provider. ISSUER is the URL at which callers reach it, by default its own
+ * address. With https, a proxy in front of it terminates TLS and sends X-Forwarded-Proto.
  */
 export const identityProviderConfig = z.object({
   ...neighbourConfigShape,
@@ -162,7 +160,7 @@ export const identityProviderConfig = z.object({
   USER_PASSWORD: z.string().min(1),
   /** Whether the metadata lists `auth_time` in `claims_supported`. */
   AUTH_TIME_ANNOUNCED: flag().default(true),
-  /** Dates each sign-in so many seconds back, to try what relying parties make of an old browser session. */
+  /** Seconds by which each sign-in is backdated, to test how relying parties treat an old browser session. */
   SIGN_IN_AGE_SECONDS: z.coerce.number().int().min(0).default(0),
 });
 export type IdentityProviderConfig = z.output<typeof identityProviderConfig>;
@@ -171,15 +169,15 @@ const credentials = z.object({ login: z.string().max(200), password: z.string().
 const interactionParams = z.object({ uid: z.string().min(1).max(100) });
 
 /**
- * The identity provider: discovery, authorization, token and key routes of `oidc-provider`, and a sign-in
- * form.
+ * Creates the identity provider: discovery, authorization, token and key routes of `oidc-provider`, and a
+ * sign-in form.
  */
 export async function createIdentityProvider(config: IdentityProviderConfig): Promise<Neighbour> {
   let stopping = false;
   const server = createNeighbourServer('identity-provider', config.LOG_LEVEL, { isReady: () => !stopping });
   const provider = createProvider({
     issuer: config.ISSUER ?? `http://${config.HOST}:${String(config.PORT)}`,
-    // Its own server speaks plain http.
+    // Its own server has no TLS, so an https issuer implies a proxy.
     behindProxy: config.ISSUER?.startsWith('https:') === true,
     clientId: config.CLIENT_ID,
     clientSecret: config.CLIENT_SECRET,
@@ -235,8 +233,8 @@ function addInteractionRoutes(
 }
 
 /**
- * Everything else belongs to the protocol; its library reads the request itself, so nothing here may parse a
- * body.
+ * Adds all other routes, which `oidc-provider` handles. It reads the request itself, so Fastify must not
+ * parse the body.
  */
 function addProtocolRoutes(scope: FastifyInstance, provider: Provider): void {
   const handle = provider.callback();
@@ -263,7 +261,7 @@ function sameText(left: string, right: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** The sign-in form of one interaction, as HTML. `complaint` is shown above the form. */
+/** Returns the HTML sign-in form of one interaction, with `complaint` above the form. */
 function loginPage(interactionId: string, complaint: string | null): string {
   const notice = complaint === null ? '' : `<p role="alert">${escapeHtml(complaint)}</p>`;
   return `<!doctype html>

@@ -7,35 +7,35 @@ import { z } from 'zod';
 import { createNeighbourServer, neighbourConfigShape } from './neighbour';
 import type { Neighbour } from './neighbour';
 
-/** The variables of every neighbour on the buses. */
+/** Variables of every neighbour that is connected to a bus. */
 export const busNeighbourShape = {
   ...neighbourConfigShape,
   RABBITMQ_MAIN_URL: brokerAddresses,
   /** Namespace of the message types, the same in every process of a platform. */
   MESSAGE_NAMESPACE: z.string().min(1).default('Platform.Contracts'),
-  /** Where ledgers live; they survive restarts. */
+  /** Folder of the ledgers, which survive restarts. */
   STATE_DIRECTORY: z.string().min(1).default('.platform/neighbours'),
 };
 
-/** What a neighbour on the buses lets go of at its end. */
-interface Equipment {
+/** Resources that a neighbour releases when it stops. */
+interface Resources {
   /** Closed in this order. */
   readonly buses: readonly PlainBus[];
-  /** Closed after the buses, whose last messages they note. */
+  /** Closed after the buses, because they record the last messages. */
   readonly ledgers: readonly { close(): Promise<void> }[];
 }
 
-/** A neighbour that is ready while all its buses are. @param equip connects it and adds its routes */
+/** Creates a neighbour that is ready while all its buses are. @param setUp connects it and adds its routes */
 export async function createBusNeighbour(
   name: string,
   logLevel: string,
-  equip: (server: FastifyInstance) => Promise<Equipment>,
+  setUp: (server: FastifyInstance) => Promise<Resources>,
 ): Promise<Neighbour> {
   let stopping = false;
   const server = createNeighbourServer(name, logLevel, {
     isReady: () => !stopping && buses.every((bus) => bus.isReady()),
   });
-  const { buses, ledgers } = await equip(server);
+  const { buses, ledgers } = await setUp(server);
   return {
     server,
     markStopping: () => {
@@ -49,16 +49,16 @@ export async function createBusNeighbour(
 }
 
 /**
- * Waits before a message that could not be processed comes again: soon at first, then every 5 s for an hour.
- * A neighbour gives up on nothing that an outage can explain (its disk, the other bus); what is left after
- * that is in the error queue.
+ * Delays before a message that could not be processed is delivered again: 1 s three times, then 5 s for an
+ * hour. A neighbour retries whatever an outage may have caused (its disk, the other bus); after the last
+ * delay the message goes to the error queue.
  */
 export const PATIENT_RETRY_DELAYS_MS: readonly number[] = [
   ...Array<number>(3).fill(1_000),
   ...Array<number>(720).fill(5_000),
 ];
 
-/** The platform's bus wrapper, with its messages going to the neighbour's own log. */
+/** Connects the platform's bus wrapper, which logs to the neighbour's own log. */
 export function connectLogged(
   options: Omit<ConnectBusOptions, 'logger'>,
   log: FastifyBaseLogger,

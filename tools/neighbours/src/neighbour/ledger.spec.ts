@@ -17,7 +17,7 @@ describe('Ledger', () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it('numbers what it records and gives it back in order of arrival', async () => {
+  it('numbers records and lists them in order of arrival', async () => {
     const ledger = await Ledger.open<string>(path, clock);
     await Promise.all(['a', 'b', 'c'].map((id) => ledger.append(id, id.toUpperCase())));
     expect(ledger.entries().map(({ sequence, id, record }) => [sequence, id, record])).toEqual([
@@ -42,7 +42,7 @@ describe('Ledger', () => {
     await ledger.close();
   });
 
-  it('records an id once, also across a restart, and counts what came again', async () => {
+  it('records an id once, also across a restart, and counts duplicates', async () => {
     const first = await Ledger.open<number>(path, clock);
     await Promise.all([first.append('a', 1), first.append('a', 2)]);
     expect(first.duplicates).toBe(1);

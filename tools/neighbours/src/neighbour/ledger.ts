@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '@platform/time';
 
-/** One line of a ledger: what was recorded, under which id, and as the how-manieth (from 1, without gaps). */
+/** One line of a ledger. `sequence` counts from 1 without gaps. */
 export interface LedgerEntry<T> {
   sequence: number;
   id: string;
@@ -36,8 +36,8 @@ export class Ledger<T> {
   ) {}
 
   /**
-   * Opens or creates the ledger at `path`. A last line cut short by a crash was never confirmed to anybody
-   * and is dropped.
+   * Opens or creates the ledger at `path`. Drops a last line that a crash cut short: its append never
+   * resolved.
    * @throws {Error} if a complete line is not JSON.
    */
   static async open<T>(path: string, clock: Clock): Promise<Ledger<T>> {
@@ -53,7 +53,7 @@ export class Ledger<T> {
     }
   }
 
-  /** How often something already recorded was appended again since this process started. */
+  /** Number of appends of ids that were already recorded, since this process started. */
   get duplicates(): number {
     return this.duplicateCount;
   }
@@ -67,9 +67,9 @@ export class Ledger<T> {
   }
 
   /**
-   * Records `record` under `id` and resolves when it is on disk. An id already recorded is counted and left
-   * as it was.
-   * @throws {Error} if the disk refused this or an earlier line; nothing is taken down after a gap.
+   * Records `record` under `id`; resolves when it is on disk. An id that is already recorded keeps its record
+   * and counts as a duplicate.
+   * @throws {Error} if this or an earlier line could not be written: nothing is recorded after a gap.
    */
   append(id: string, record: T): Promise<void> {
     if (this.failure !== null) return Promise.reject(this.failure);
@@ -95,7 +95,7 @@ export class Ledger<T> {
     return onDisk;
   }
 
-  /** Entries in the order of their arrival, strictly after `after`, that `matches`; at most `limit`. */
+  /** Returns at most `limit` entries after sequence `after` whose records match, in order of arrival. */
   entries({
     after = 0,
     limit = Infinity,
@@ -113,7 +113,7 @@ export class Ledger<T> {
     return found;
   }
 
-  /** Writes what is still waiting and closes the file. */
+  /** Writes the pending lines and closes the file. */
   async close(): Promise<void> {
     await this.flushing;
     await this.file.close();

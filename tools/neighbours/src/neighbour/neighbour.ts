@@ -16,10 +16,10 @@ import type {
 import Fastify, { LogController } from 'fastify';
 import { ZodError, z } from 'zod';
 
-/** How long a stop may take before the process ends by force. */
+/** Maximum duration of a stop in ms; after it the process ends by force. */
 const STOP_TIMEOUT_MS = 10_000;
 
-/** The variables every neighbour reads. */
+/** Variables of every neighbour. */
 export const neighbourConfigShape = {
   HOST: z.string().min(1).default('127.0.0.1'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -31,7 +31,7 @@ export const portVariable = z.coerce.number().int().min(0).max(65_535);
 /** A neighbour, built but not listening. */
 export interface Neighbour {
   server: FastifyInstance;
-  /** From here on `/health/ready` answers 503. */
+  /** Makes `/health/ready` respond 503 from now on. */
   markStopping(): void;
   /** Releases what the routes used (buses, ledgers), after the last response is sent. */
   release(): Promise<void>;
@@ -39,7 +39,7 @@ export interface Neighbour {
 
 /**
  * Reads `environment` by `schema`, builds the neighbour, listens, and stops in order on SIGTERM and SIGINT
- * with exit code 0. Ends the process with 1 and one line that names what is wrong if it cannot start.
+ * with exit code 0. If it cannot start, prints one line with the reason and exits with 1.
  */
 export async function runNeighbour<C extends { HOST: string; PORT: number }>(
   schema: z.ZodType<C>,
@@ -79,7 +79,7 @@ async function stop(neighbour: Neighbour): Promise<void> {
   process.exit(0);
 }
 
-/** A failure with the status and the sentence its caller is to see. */
+/** An error with the status, title and detail of its problem response. */
 export class HttpProblem extends Error {
   constructor(
     readonly status: number,
@@ -90,14 +90,14 @@ export class HttpProblem extends Error {
   }
 }
 
-/** What tells whether a neighbour can do its work now. */
+/** Source of a neighbour's readiness. */
 export interface Readiness {
   isReady(): boolean;
 }
 
 /**
- * A Fastify server with what every neighbour has: problem details, one short log line per response, health
- * routes.
+ * Creates a Fastify server with the parts common to all neighbours: problem details, one short log line per
+ * response, health routes.
  */
 export function createNeighbourServer(name: string, logLevel: string, readiness: Readiness): FastifyInstance {
   const server = Fastify({
@@ -110,7 +110,8 @@ export function createNeighbourServer(name: string, logLevel: string, readiness:
   server.setNotFoundHandler((_request, reply) =>
     sendProblem(reply, 404, 'Not Found', 'there is nothing at this address'),
   );
-  // A neighbour records no spans, but what it does and publishes for a request stays in the caller's trace.
+  // A neighbour records no spans, but its work for a request, including messages, stays in the caller's
+  // trace.
   server.addHook('onRequest', (request, _reply, done) => {
     withTrace(traceOf(request.headers) ?? newTrace(request.id), done);
   });
@@ -130,8 +131,8 @@ export function createNeighbourServer(name: string, logLevel: string, readiness:
 }
 
 /**
- * Refuses a request without an `Authorization: Bearer …` header. A neighbour cannot check our tokens'
- * signatures (it has no key of the platform's); that the caller's token arrives is what the platform owes it.
+ * Refuses a request without an `Authorization: Bearer …` header. Only the presence of a token is checked: a
+ * neighbour has no key of the platform to verify its signature.
  */
 export function requireBearer(
   request: FastifyRequest,
@@ -142,7 +143,7 @@ export function requireBearer(
   else done(new HttpProblem(401, 'Unauthorized', 'an Authorization: Bearer header is required'));
 }
 
-/** The trace of whatever request or message a line is about. */
+/** Returns the trace ID of the current request or message as a member of a log line. */
 function traceMember(): object {
   const traceId = currentTraceId();
   return traceId === undefined ? {} : { traceId };
@@ -177,7 +178,7 @@ function logResponse(request: FastifyRequest, reply: FastifyReply, done: HookHan
   if (!request.url.startsWith('/health/')) {
     const path = request.url.split('?', 1)[0] ?? '';
     const line = `${request.method} ${path} ${String(reply.statusCode)}`;
-    // The response may be outside the request's context by now.
+    // This hook may run outside the request's trace.
     withTrace(newTrace(request.id), () => {
       request.log.info({ ms: Math.round(reply.elapsedTime) }, line);
     });
@@ -185,7 +186,7 @@ function logResponse(request: FastifyRequest, reply: FastifyReply, done: HookHan
   done();
 }
 
-/** Query of a ledger's listing: entries after a sequence number, at most so many. */
+/** Query of a ledger's listing: entries after a sequence number, and their maximum number. */
 export const pageQuery = {
   after: z.coerce.number().int().min(0).default(0),
   limit: z.coerce.number().int().min(1).max(10_000).default(100),

@@ -20,9 +20,9 @@ import { pageQuery, portVariable } from '../neighbour/neighbour';
 import type { Neighbour } from '../neighbour/neighbour';
 
 /**
- * Identity of the message that a message called `messageId` is passed on as. The same every time, so that a
- * delivery that comes again is passed on as the same message, and its receiver's inbox recognises it. A UUID
- * of version 8 (RFC 9562), from SHA-256.
+ * Returns the id under which the message `messageId` is republished. A redelivered message is republished
+ * under the same id, so that the receiver's inbox recognises it. A UUID of version 8 (RFC 9562), from
+ * SHA-256.
  */
 export function republishedId(messageId: string): string {
   const bytes = createHash('sha256').update(`IScheduleCreatedEvent:${messageId}`).digest().subarray(0, 16);
@@ -46,8 +46,8 @@ const eventsQuery = z.object({
 });
 
 /**
- * The scheduling service: passes ScheduleCreatedEvent on as IScheduleCreatedEvent and hears of scheduled
- * messages.
+ * Creates the scheduling service, which republishes ScheduleCreatedEvent as IScheduleCreatedEvent and records
+ * scheduled messages.
  */
 export function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
   return createBusNeighbour('scheduling', config.LOG_LEVEL, async (server) => {
@@ -56,15 +56,18 @@ export function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
       inState('schedules-passed-on.jsonl'),
       SYSTEM_CLOCK,
     );
-    const heard = await Ledger.open<ScheduledMessageEvent>(inState('scheduled-messages.jsonl'), SYSTEM_CLOCK);
+    const scheduled = await Ledger.open<ScheduledMessageEvent>(
+      inState('scheduled-messages.jsonl'),
+      SYSTEM_CLOCK,
+    );
     const common = { name: 'scheduling-service', namespace: config.MESSAGE_NAMESPACE };
     const main = await connectLogged({ ...common, url: config.RABBITMQ_MAIN_URL }, server.log);
     const scheduling = await connectLogged(
       { ...common, bus: 'scheduling', url: config.RABBITMQ_SCHEDULING_URL },
       server.log,
     );
-    await passOn(main, scheduling, created);
-    await hear(scheduling, heard);
+    await republishCreated(main, scheduling, created);
+    await recordScheduled(scheduling, scheduled);
     server.get('/events', (request) => {
       const { after, limit, scheduleId, facilityId } = eventsQuery.parse(request.query);
       const matches = (event: ScheduleCreatedEvent): boolean =>
@@ -72,22 +75,26 @@ export function createScheduling(config: SchedulingConfig): Promise<Neighbour> {
         (facilityId === undefined || event.facilityId === facilityId);
       return {
         scheduleCreated: created.entries({ after, limit, matches }),
-        scheduledMessages: heard.entries({ after, limit }),
+        scheduledMessages: scheduled.entries({ after, limit }),
         duplicates: created.duplicates,
       };
     });
-    // The consuming bus first: what it still has in process needs the other one.
-    return { buses: [main, scheduling], ledgers: [created, heard] };
+    // The main bus is closed first: its handlers that still run publish on the other one.
+    return { buses: [main, scheduling], ledgers: [created, scheduled] };
   });
 }
 
-function passOn(main: PlainBus, scheduling: PlainBus, ledger: Ledger<ScheduleCreatedEvent>): Promise<void> {
+function republishCreated(
+  main: PlainBus,
+  scheduling: PlainBus,
+  ledger: Ledger<ScheduleCreatedEvent>,
+): Promise<void> {
   return main.consume(
     ScheduleCreatedEvent,
     { queue: 'scheduling-service.schedule-created', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
     async (event, context) => {
-      // In the ledger means confirmed; not yet there, it may have been published before a crash, so the id
-      // must be the same.
+      // A message in the ledger was confirmed. One that is not there may have been published before a crash,
+      // so its id must be the same.
       if (!ledger.has(context.messageId)) {
         await scheduling.publish(ScheduleCreatedNotification, event, {
           messageId: republishedId(context.messageId),
@@ -100,7 +107,7 @@ function passOn(main: PlainBus, scheduling: PlainBus, ledger: Ledger<ScheduleCre
   );
 }
 
-function hear(scheduling: PlainBus, ledger: Ledger<ScheduledMessageEvent>): Promise<void> {
+function recordScheduled(scheduling: PlainBus, ledger: Ledger<ScheduledMessageEvent>): Promise<void> {
   return scheduling.consume(
     ScheduledMessageEvent,
     { queue: 'scheduling-service.scheduled-message', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
