@@ -26,7 +26,7 @@ describe('parseAddress', () => {
     'rabbitmq://broker/',
     'queue:',
     'loopback://localhost/x',
-    // AMQP has no room for such a name.
+    // Names longer than AMQP allows.
     `queue:${'n'.repeat(256)}`,
     `exchange:${'ü'.repeat(128)}`,
     `rabbitmq://broker/${'n'.repeat(256)}`,

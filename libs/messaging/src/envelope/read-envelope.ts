@@ -14,16 +14,16 @@ export interface TransportProperties {
 /** A received message: MassTransit's envelope, or a bare JSON object described by its AMQP properties. */
 export interface ReceivedEnvelope {
   readonly format: 'masstransit' | 'raw';
-  /** Null when the sender gave none; then a repetition cannot be recognised. */
+  /** Null if the sender gave none; a repetition can then not be recognised. */
   readonly messageId: string | null;
   readonly requestId: string | null;
   readonly correlationId: string | null;
   readonly conversationId: string | null;
   readonly responseAddress: string | null;
   readonly faultAddress: string | null;
-  /** After this nobody waits for a response; null when the sender named no time. */
+  /** Time after which the requester no longer waits for a response; null if the sender gave none. */
   readonly expiresAt: Date | null;
-  /** As announced, most specific first; empty when a raw message names none. */
+  /** The declared types, most specific first; empty if a raw message declares none. */
   readonly messageTypes: readonly string[];
   /** The message itself, not yet checked against a contract. */
   readonly message: unknown;
@@ -33,8 +33,8 @@ export interface ReceivedEnvelope {
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\s*(;|$)/i;
 
 /**
- * Reads a delivery. Member names of the envelope match in any case, and only `message` is required, because
- * other clients differ in what they write.
+ * Reads a delivery. Because clients differ in what they write, member names of the envelope match in any
+ * case, and only `message` is required.
  * @throws {UnreadableMessageError} if the body is not a JSON object in UTF-8 within the limits of size and
  * depth, or its content type is not JSON
  */
@@ -45,17 +45,17 @@ export function readEnvelope(content: Buffer, properties: TransportProperties): 
   }
   const members = jsonObject(content);
   const byName = new Map(Object.entries(members).map(([key, value]) => [key.toLowerCase(), value]));
-  const announced = contentType !== null && /vnd\.masstransit/i.test(contentType);
+  const isDeclared = contentType !== null && /vnd\.masstransit/i.test(contentType);
   const body = byName.get('message');
-  const looksWrapped = Array.isArray(byName.get('messagetype')) && isObject(body);
-  if (announced || looksWrapped) {
+  const hasEnvelopeShape = Array.isArray(byName.get('messagetype')) && isObject(body);
+  if (isDeclared || hasEnvelopeShape) {
     if (!isObject(body)) throw new UnreadableMessageError('the envelope holds no message');
     return wrapped(byName, body, properties);
   }
   return bare(members, properties);
 }
 
-/** As {@link readEnvelope}, with the error as a value. */
+/** Reads a delivery like {@link readEnvelope} but returns the error instead of throwing it. */
 export function tryReadEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope | Error {
   try {
     return readEnvelope(content, properties);
@@ -88,8 +88,8 @@ function wrapped(
 }
 
 /**
- * MassTransit's raw serialiser puts what the envelope would hold into headers, spelt `MT-Request-Id`,
- * `MT-RequestId` or `RequestId` from version to version; other clients give AMQP's `type`.
+ * Reads a bare JSON object. MassTransit's raw serialiser writes the envelope's fields as headers, spelt
+ * `MT-Request-Id`, `MT-RequestId` or `RequestId` depending on its version. Other clients set AMQP's `type`.
  */
 function bare(message: object, properties: TransportProperties): ReceivedEnvelope {
   const headers = properties.headers ?? {};
@@ -121,7 +121,7 @@ function jsonObject(content: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(json);
     if (isObject(value)) return value as Record<string, unknown>;
   } catch (error) {
-    // The parser's text quotes the body, which may hold anything.
+    // The parser's message quotes the body, which may contain anything.
     if (error instanceof SyntaxError) throw new UnreadableMessageError('the body is not JSON');
     throw error;
   }
@@ -132,15 +132,15 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** .NET writes seven digits of a second. */
+/** Parses an ISO 8601 time, with .NET's seven fractional digits too. */
 function instant(text: string | null): Date | null {
   const at = new Date(text ?? NaN);
   return Number.isNaN(at.getTime()) ? null : at;
 }
 
 /**
- * Identifiers and addresses only: bounded, and free of control characters, so that a table and a header can
- * hold them.
+ * Returns a value that can be an identifier or address, else null: text of at most 1,000 characters without
+ * control characters, so that a table and a header can hold it.
  */
 function text(value: unknown): string | null {
   return typeof value === 'string' && value.length <= 1_000 && !/\p{Cc}/u.test(value) ? value : null;
