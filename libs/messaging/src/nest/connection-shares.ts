@@ -53,11 +53,11 @@ const MAX_COOLDOWN_MS = 2 * SECOND_MS;
 const MIN_COOLDOWN_MS = 250;
 
 /**
- * Divides the connections that all handlers share, so that stalled messages do not stop the runningEvents. A
+ * Divides the connections that all handlers share, so that stalled messages do not stop the others. A
  * delivery waits here until it may use a connection. Waiting in the pool itself would fail after a while, as
  * in an outage. The rules:
  * - Messages with the same key at one queue run one at a time. While one is stalled, one more waits here and
- *   the runningEvents are postponed: a queue delivers only a few at a time, and they would take the places of
+ *   the others are postponed: a queue delivers only a few at a time, and they would take the places of
  *   messages with other keys.
  * - A message that waits in vain for a row lock is postponed. Its key is suspect until one of its messages
  *   succeeds or a minute has passed. The suspect keys of a queue share one connection, so that locked keys
