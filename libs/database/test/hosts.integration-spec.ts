@@ -9,7 +9,7 @@ import { connectCounters, counterSettings } from './counters';
 
 const IS_STANDBY = 'SELECT pg_is_in_recovery() AS standby, pg_sleep(0.1)';
 
-/** A server in hot standby that lets the same user into a database of the same name. */
+/** Starts a hot standby with the same user and a database of the same name. */
 async function startStandby(url: string) {
   const { server, stop } = await startPrivatePostgresql();
   const { username, password, pathname } = new URL(url);
@@ -46,7 +46,7 @@ describe('a database with several hosts', () => {
     dataSource = await connectCounters(through(proxies, parameters), { poolSize: 20 });
     return dataSource;
   };
-  /** What many connections at once see. */
+  /** Returns, for 20 connections at once, whether each is at a standby. */
   const look = async (): Promise<boolean[]> => {
     const rows = await Promise.all(Array.from({ length: 20 }, () => dataSource!.query(IS_STANDBY)));
     return rows.map(([{ standby: isStandby }]) => isStandby as boolean);
@@ -78,7 +78,7 @@ describe('a database with several hosts', () => {
     expect(new Set(await look())).toEqual(new Set([true, false]));
   });
 
-  it('takes none that refuses writes, where they are wanted', async () => {
+  it('uses no read-only host with target_session_attrs=read-write', async () => {
     await open([toStandby, first, toStandby], '?target_session_attrs=read-write');
     expect(new Set(await look())).toEqual(new Set([false]));
     await expect(open([toStandby], '?target_session_attrs=read-write')).rejects.toThrow(
@@ -86,12 +86,12 @@ describe('a database with several hosts', () => {
     );
   });
 
-  it('migrates at the one that takes writes', async () => {
+  it('migrates at the host that accepts writes', async () => {
     const url = through([toStandby, first], '?target_session_attrs=read-write');
     expect(await runMigrations(counterSettings(url))).toHaveLength(2);
   });
 
-  it('goes to the next when one refuses, at start and later', async () => {
+  it('uses the next host when one refuses connections, at startup and later', async () => {
     await first.refuse();
     await open([first, second]);
     await look();
@@ -101,7 +101,7 @@ describe('a database with several hosts', () => {
     expect(new Set(await look())).toEqual(new Set([false]));
   });
 
-  it('leaves one that stands still, and the statement that waits there fails', async () => {
+  it('abandons a frozen host, and fails the statement that waits there', async () => {
     await second.refuse();
     await open([first, second]);
     await look();
@@ -114,14 +114,14 @@ describe('a database with several hosts', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(6_000);
   });
 
-  it('leaves no host over a statement that takes long', async () => {
+  it('does not abandon a host over a slow statement', async () => {
     await open([first, second]);
     await expect(dataSource!.query("SELECT pg_sleep(6), 'done' AS word")).resolves.toMatchObject([
       { word: 'done' },
     ]);
   });
 
-  it('goes where the writes go', async () => {
+  it('follows a promotion to the new primary', async () => {
     await open([first, toStandby], '?target_session_attrs=read-write');
     await look();
     await first.refuse();
