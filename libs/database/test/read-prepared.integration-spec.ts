@@ -4,7 +4,7 @@ import type { DataSource } from 'typeorm';
 import { PoolDriver, isConnectionError, readPrepared, readPreparedArrays } from '../src';
 import { connectCounters, migrateCounters } from './counters';
 
-const LOOK_UP = { name: 'lookUp', text: 'SELECT pg_backend_pid() AS pid, $1::text AS asked' };
+const LOOK_UP = { name: 'look-up', text: 'SELECT pg_backend_pid() AS pid, $1::text AS asked' };
 const DIVIDE = { name: 'divide', text: 'SELECT 1 / $1::integer AS quotient' };
 const DIE = { name: 'die', text: 'SELECT pg_terminate_backend(pg_backend_pid()), $1::text' };
 
