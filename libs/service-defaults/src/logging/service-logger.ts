@@ -193,8 +193,8 @@ let standardOutput: LogSink | undefined;
 
 /** Returns the process's only sink: two would interleave their buffers. */
 function bufferedStandardOutput(): LogSink {
-  return (standardOutput ??= survivingLostReader(
-    writingBytes(
+  return (standardOutput ??= reportingFlushErrors(
+    convertingToBytes(
       pino.destination({
         fd: 1,
         sync: false,
@@ -211,7 +211,7 @@ function bufferedStandardOutput(): LogSink {
  * Passes each line to the sink as bytes. For a line given as a string, sonic-boom joins its whole buffer and
  * recounts its bytes, which is several KB per line.
  */
-function writingBytes(sink: Destination): Destination {
+function convertingToBytes(sink: Destination): Destination {
   const write = sink.write.bind(sink) as (bytes: string | Buffer) => boolean;
   sink.write = (line) => write(Buffer.from(line));
   return sink;
@@ -223,7 +223,7 @@ type Destination = ReturnType<typeof pino.destination>;
  * Lets the service keep working when the log's reader has gone. pino handles an error event, but `flushSync`
  * throws instead, so its error is emitted as an event.
  */
-function survivingLostReader(sink: Destination): LogSink {
+function reportingFlushErrors(sink: Destination): LogSink {
   const flushSync = sink.flushSync.bind(sink);
   sink.flushSync = () => {
     try {
