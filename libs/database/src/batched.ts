@@ -50,8 +50,8 @@ export function batched<Call, Result>(
 }
 
 /**
- * Returns a function like {@link batched} does, for statements that lock rows. A call that runs alone is
- * repeated when PostgreSQL aborts it to break a deadlock.
+ * Like {@link batched}, for statements that lock rows. A call that runs alone is repeated when PostgreSQL
+ * aborts it to break a deadlock.
  * @throws {ContentionError} when attempts or time run out
  */
 export function batchedWrites<Call, Result>(

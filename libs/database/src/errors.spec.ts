@@ -24,7 +24,7 @@ describe('isConnectionError', () => {
     '25006',
     '53100',
     '53200',
-    // The server ended the session, because it was idle within a transaction or at all.
+    // The server ended the session, because it was idle, within a transaction or outside one.
     '25P03',
     '57P05',
     'ECONNREFUSED',

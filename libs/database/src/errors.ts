@@ -178,10 +178,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   '28P01': 'the database refuses the user or the password',
   '28000': 'the database refuses the user',
   '3D000': 'there is no such database',
-  '42501': 'this database role may not do that: give the owner’s address in MIGRATION_DATABASE_URL',
+  '42501': 'this database role may not do that: set MIGRATION_DATABASE_URL to the owner’s address',
   '42P01': 'the database has no tables of the service yet: migrate it first',
   '25006':
-    'the database takes no writes: it is a standby or set to be read-only; give the address of the primary',
+    'the database takes no writes: it is a standby or set to be read-only; use the address of the primary',
   '57014': TOO_LONG,
   '55P03': TOO_LONG,
   '3F000': 'the database has no tables of the service yet: migrate it first',

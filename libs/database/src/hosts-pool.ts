@@ -48,7 +48,7 @@ type ConnectCallback = (
 
 /** Time for which a host that refused a connection (a standby, for example) is tried last. */
 const FAILURE_EXPIRY_MS = 60 * SECOND_MS;
-/** Time after which a connection still in use has its server probed by opening another connection. */
+/** Time after which the server of a connection in use is probed, by opening another connection to it. */
 const BUSY_MS = 1.5 * SECOND_MS;
 const CONNECT_TIMEOUT_MS = 3 * SECOND_MS;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -67,10 +67,10 @@ export async function connectClient(url: string, config: ClientConfig): Promise<
 }
 
 /**
- * A pool over the hosts of one database, chosen as libpq does: a new connection goes to a random host among
- * those that did not fail within the last 60 s, else to the next. With `target_session_attrs=read-write` a
- * standby counts as failed. When a server with connections in use stops responding, its connections are
- * closed.
+ * A pool over the hosts of one database, which it chooses as libpq does. A new connection goes to a random
+ * host among those that did not fail within the last 60 s, else to the next. With
+ * `target_session_attrs=read-write` a standby counts as failed. When a server with connections in use stops
+ * responding, its connections are closed.
  */
 export class HostsPool extends Pool {
   private readonly hosts: Hosts;
@@ -129,7 +129,7 @@ export class HostsPool extends Pool {
 
   private unwatch(client: HostClient): void {
     clearTimeout(client.watchdog);
-    // A probe in flight must not watch it again.
+    // A probe in flight must not start to watch the client again.
     client.watchdog = undefined;
   }
 
@@ -138,7 +138,7 @@ export class HostsPool extends Pool {
       for (const { chosen, connection } of this.open)
         if (chosen === client.chosen)
           connection.stream.destroy(new DatabaseUnavailableError('the server does not respond'));
-    // Otherwise the client has been released, and perhaps acquired again.
+    // Continue to watch, unless the client was released during the probe (and perhaps acquired again).
     if (client.watchdog === watchdog && this.open.has(client)) this.watch(client);
   }
 }

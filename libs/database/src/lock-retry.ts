@@ -51,7 +51,7 @@ export async function withLockRetry<T>(
 function lockAdvice(name: string, limitMs: number): string {
   return (
     `${name} did not get a lock within ${seconds(limitMs)}, because another transaction (a dump, for example) holds a table that this ` +
-    'migration changes. Wait for it or end it (see pg_stat_activity), then migrate again: migrations that were applied stay.'
+    'migration changes. Wait for it or end it (see pg_stat_activity), then migrate again: applied migrations are kept.'
   );
 }
 

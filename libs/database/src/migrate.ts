@@ -163,8 +163,9 @@ async function acquireMigrationLock(client: Client, schema: string, { limitMs }:
 }
 
 /**
- * Warns if a pooler is in between, which is detected by its own backend process ids. If it also moves clients
- * between sessions, other migrations may hold the same advisory lock.
+ * Warns if a pooler is between this process and the server. A pooler gives its clients process ids that
+ * differ from the server's. If it also moves clients between sessions, two migrations may share the session
+ * that holds the lock.
  */
 async function warnOfPooler(client: Client): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');

@@ -4,7 +4,7 @@ import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
 import { HostsPool } from './hosts-pool';
 
-/** Isolation of a transaction, in SQL's words. */
+/** Isolation level of a transaction, under its SQL name. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
 
 /** A statement that the server parses and plans once per connection. `name` is unique within the service. */

@@ -121,8 +121,8 @@ function timeouts(statementTimeoutMs: number): object {
 }
 
 /**
- * Removes `options` from a URL and returns them, to be joined with ours: pg would let those of the URL
- * override ours.
+ * Splits `options` off a URL, so that they can be joined with ours: pg would let those of the URL override
+ * ours.
  */
 function withoutServerOptions(text: string): { url: string; options: string } {
   const url = new URL(text);

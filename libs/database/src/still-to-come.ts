@@ -1,6 +1,6 @@
 /**
- * Maximum step in seconds by which the database's clock may go back normally: a promoted standby is behind by
- * less.
+ * Maximum backward step of the database's clock, in seconds, that counts as normal: a promoted standby lags
+ * by less.
  */
 export const CLOCK_STEP_SECONDS = 60;
 

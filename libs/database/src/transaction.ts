@@ -69,7 +69,7 @@ export function inTransaction<T>(
 }
 
 /**
- * Runs a transaction in two round trips (`inTransaction` needs four) and repeats it as that does. BEGIN is
+ * Runs a transaction in two round trips (`inTransaction` needs four) and retries it in the same way. BEGIN is
  * sent with `first`, COMMIT with the statement that `next` builds from the rows of `first`, if any. Its
  * isolation is the pool's `defaultIsolation`. `first` may lock but must not write: if the server cancels only
  * BEGIN, `first` runs outside a transaction, and its rows are ignored.

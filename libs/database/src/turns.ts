@@ -1,6 +1,6 @@
 import { SECOND_MS } from '@platform/time';
 
-/** Maximum wait for a waitForTurn. */
+/** Maximum wait for a turn. */
 const WAIT_LIMIT_MS = 3 * SECOND_MS;
 
 /**

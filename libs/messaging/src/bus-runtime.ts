@@ -21,12 +21,12 @@ export interface PublishOptions {
   readonly sentAt?: Date;
   /** Headers of the trace that the message belongs to; the current trace unless given. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Longest wait for the broker's confirm; 2,000 ms unless given. */
+  /** Maximum wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface PublishEnvelopeOptions {
-  /** Longest wait for the broker's confirm; 2,000 ms unless given. */
+  /** Maximum wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
   /**
    * Whether to use a channel of its own, for a message that the broker may refuse: a refusal closes the

@@ -21,7 +21,7 @@ export interface ConnectBusOptions {
   readonly bus?: Bus;
   /** Namespace of the message types; `Platform.Contracts` unless given. */
   readonly namespace?: string;
-  /** Longest wait for the first connection; 30,000 ms unless given. */
+  /** Maximum wait for the first connection; 30,000 ms unless given. */
   readonly timeoutMs?: number;
   readonly logger?: LoggerService;
 }

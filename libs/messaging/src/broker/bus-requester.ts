@@ -16,7 +16,7 @@ import { quorumQueue, UNLIMITED_DELIVERIES } from './queue-topology';
 export type RequestOutcome<S, F> = { readonly succeeded: S } | { readonly failed: F };
 
 export interface RequestOptions {
-  /** Longest wait for the response. */
+  /** Maximum wait for the response. */
   readonly timeoutMs: number;
   readonly correlationId?: string | undefined;
 }

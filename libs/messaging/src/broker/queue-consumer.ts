@@ -80,7 +80,7 @@ export class QueueConsumer {
     this.stop();
     const { channel } = this;
     this.channel = null;
-    // Discard a subscription that is still being set up: it could start to deliver later.
+    // A subscription that is still being set up is discarded, because it could start to deliver later.
     if (channel === null) await this.discard();
     else await this.tolerateLostChannel(() => channel.cancel(this.consumerTag));
     while (this.inFlight.size > 0) await Promise.all(this.inFlight);

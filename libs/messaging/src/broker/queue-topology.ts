@@ -12,7 +12,7 @@ export function skippedQueue(queue: string): string {
 
 /**
  * Name of the queue in which messages wait for `delayMs` before they return to `queue`. Each delay has its
- * own queue, because in a mixed one a long delay at the head would block the shorter ones behind it.
+ * own queue, because in a shared queue a long delay at the head would block shorter ones behind it.
  */
 export function retryQueue(queue: string, delayMs: number): string {
   return `${queue}_retry_${delayMs}`;
@@ -25,8 +25,8 @@ export function retryQueue(queue: string, delayMs: number): string {
 const DELIVERY_LIMIT = 100;
 
 /**
- * A delivery limit that is never reached. For queues without a consumer that retries: RabbitMQ 4 counts each
- * read by an operator as a delivery.
+ * A delivery limit too high to be reached. RabbitMQ 4 counts each read by an operator as a delivery, and
+ * reads must not remove a message.
  */
 export const UNLIMITED_DELIVERIES = 1_000_000;
 

@@ -190,8 +190,8 @@ export class DeliveryPipeline {
 
   /**
    * Assigns an id to a request without one and sends it to its queue again, so that repetitions of it can be
-   * recognised. A hash of its content cannot serve as the id, because the same request may rightly be made
-   * twice, with another in between.
+   * recognised. A hash of its content cannot serve as the id, because the same request may legitimately be
+   * sent twice, with another request in between.
    */
   private async identify(delivery: ConsumeMessage): Promise<Settlement> {
     const identified = { ...delivery, properties: { ...delivery.properties, messageId: randomUUID() } };
@@ -285,7 +285,8 @@ export class DeliveryPipeline {
     }
     this.reportRetry(recognised, error, decision.delayMs);
     const at = this.options.connection.options.clock.now();
-    // A retry resets the number of postponements; a postponement sets it through `decision`.
+    // `decision` sets the attempts of a retry or the postponements of a postponement. A retry resets the
+    // postponements.
     const waits = { ...waited, postponements: 0, ...decision };
     await this.forward(delivery, retryQueue(this.queue, decision.delayMs), (received) =>
       retryHeaders(received, waits, { error, at }),
@@ -348,7 +349,7 @@ export class DeliveryPipeline {
     );
     this.options.count('errored', { queue, reason });
     currentTrace()?.span?.fail(reason);
-    this.warn(`a message was put into ${target} (${reason})`);
+    this.warn(`a message was moved to ${target} (${reason})`);
     return 'ack';
   }
 
@@ -404,7 +405,7 @@ export class DeliveryPipeline {
 
   private reportRetry(recognised: Recognised, error: unknown, waitMs: number): void {
     this.options.count('retried', { queue: this.queue, message: recognised.handler.contract.name });
-    this.reportFailure(recognised, error, `tried again in ${waitMs} ms`);
+    this.reportFailure(recognised, error, `retrying in ${waitMs} ms`);
   }
 
   private reportFailure({ handler }: Recognised, error: unknown, consequence: string): void {

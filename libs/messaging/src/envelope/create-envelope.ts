@@ -65,7 +65,7 @@ export interface EnvelopeOptions {
   readonly messageId: string;
   readonly sentAt: Date;
   readonly correlationId?: string | undefined;
-  /** Shared by all messages that one message causes, directly or not; the messageId unless given. */
+  /** Shared by all messages that one message causes, directly or indirectly; the messageId unless given. */
   readonly conversationId?: string | undefined;
   /** The correlationId of the message that caused this one. */
   readonly initiatorId?: string | undefined;

@@ -132,7 +132,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Parses an ISO 8601 time, with .NET's seven fractional digits too. */
+/** Parses an ISO 8601 time, including .NET's form with seven fractional digits. Null if it is invalid. */
 function instant(text: string | null): Date | null {
   const at = new Date(text ?? NaN);
   return Number.isNaN(at.getTime()) ? null : at;

@@ -126,7 +126,7 @@ describe('the connections that handlers share', () => {
     expect(waits[0]?.[1]).toBeGreaterThan(waits[1]?.[1] ?? Infinity);
     for (const name of ['b1', 'b4', 'b5']) running.get(name)?.end();
     await Promise.all([again, ...others]);
-    // A key that succeeds is free again.
+    // A key is no longer suspect once one of its messages has succeeded.
     const freed = [start('c1', '1'), start('c2', '2')];
     expect(waits.map(([name]) => name).slice(-2)).toEqual(['c1', 'c2']);
     for (const name of ['c1', 'c2']) running.get(name)?.end();

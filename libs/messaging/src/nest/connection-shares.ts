@@ -38,7 +38,10 @@ const LOCK_WAIT_MS = 2 * SECOND_MS;
 const SHORT_LOCK_WAIT_MS = 250;
 /** Time for which a key is suspected to be locked after one of its messages has waited in vain. */
 const SUSPICION_MS = MINUTE_MS;
-/** Maximum number of suspect keys; beyond it the oldest is evicted, and its next message finds out again. */
+/**
+ * Maximum number of suspect keys. Beyond it the oldest is evicted, and its next message waits for the row
+ * lock again.
+ */
 const MAX_SUSPECTS = 10_000;
 /** Maximum number of remembered cooldowns; beyond it the oldest is evicted. */
 const MAX_COOLDOWNS = 10_000;
@@ -73,11 +76,11 @@ export class ConnectionShares {
   private readonly running = new Map<Claimant, number>();
   private readonly waiters: Waiter[] = [];
   /**
-   * Keys that were found locked, by queue and key, oldest first, each with the time until which it is
-   * suspect.
+   * Keys that were found locked, by queue and key, oldest first, each with the monotonic time until which it
+   * is suspect.
    */
   private readonly suspects = new Map<string, { readonly queue: string; readonly untilMs: number }>();
-  /** Ends of the cooldowns, by queue and key; the key that worked last comes last. */
+  /** Monotonic end times of the cooldowns, by queue and key, most recent last. */
   private readonly cooldowns = new Map<string, number>();
   private timer: NodeJS.Timeout | undefined;
 

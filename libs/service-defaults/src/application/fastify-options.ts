@@ -14,7 +14,7 @@ const MEBIBYTE = 1024 * 1024;
 /** Maximum bytes of headers: the largest accepted token (16 KiB) and the other headers. */
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_PARAM_LENGTH = 4_096;
-/** Time limit for receiving a whole request, and below it for its headers; slower requests get 408. */
+/** Time limits for receiving a whole request and for receiving its headers; slower requests get 408. */
 const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
 const HEADERS_TIMEOUT_MS = 10 * SECOND_MS;
 /** Interval at which Node checks these limits; its default is 30 s. */

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { problems } from '../problems/problem';
 
 const NUL = '\u0000';
-/** U+0000 in a path or a query: the only encoding of it. */
+/** U+0000 in a path or a query, where it has no other encoding. */
 const ENCODED_NUL = '%00';
 const DETAIL = 'The request holds the character U+0000, which cannot be stored.';
 

@@ -5,8 +5,8 @@ import { refuseConnection } from './refuse-connection';
 import type { Refusals } from './refusals';
 
 /**
- * Number of parts of a body that are free. A part is a chunk, or the bytes of one read. Each costs about 3
- * µs, however short.
+ * Number of parts that a body of any size may have. A part is a chunk, or the bytes of one read. Each costs
+ * about 3 µs, however short.
  */
 const FREE_PARTS = 256;
 /**
@@ -14,7 +14,7 @@ const FREE_PARTS = 256;
  * bytes per part.
  */
 const BYTES_PER_PART = 64;
-/** Memory in bytes of a part, in addition to its content. */
+/** Memory overhead of a buffered part, in bytes. */
 const PART_OVERHEAD_BYTES = 512;
 
 const BAD_REQUEST = 400;

@@ -21,7 +21,10 @@ export class ProblemMappers {
     this.mappers.push(mapper);
   }
 
-  /** Returns the first mapper's problem that is not null, in the order of their addition. */
+  /**
+   * Returns the first problem that a mapper finds, in the order in which mappers were added; null if none
+   * does.
+   */
   toProblem(error: unknown): Problem | null {
     for (const mapper of this.mappers) {
       const problem = mapper(error);

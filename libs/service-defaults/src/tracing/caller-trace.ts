@@ -29,7 +29,8 @@ export function requestIdOf(headers: Headers): string {
 }
 
 /**
- * Returns the parent of a request's trace: the caller's span, or a new trace that is linked to the caller's.
+ * Returns the parent of a request's spans, and its linked traces. The parent is the caller if its trace is
+ * continued, else a new trace linked to the caller's.
  */
 export function originOf(
   headers: Headers,
