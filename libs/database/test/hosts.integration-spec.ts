@@ -47,7 +47,7 @@ describe('a database with several hosts', () => {
     return dataSource;
   };
   /** Returns, for 20 connections at once, whether each is at a standby. */
-  const look = async (): Promise<boolean[]> => {
+  const seenStandbys = async (): Promise<boolean[]> => {
     const rows = await Promise.all(Array.from({ length: 20 }, () => dataSource!.query(IS_STANDBY)));
     return rows.map(([{ standby: isStandby }]) => isStandby as boolean);
   };
@@ -75,12 +75,12 @@ describe('a database with several hosts', () => {
 
   it('spreads over them', async () => {
     await open([first, toStandby]);
-    expect(new Set(await look())).toEqual(new Set([true, false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([true, false]));
   });
 
   it('uses no read-only host with target_session_attrs=read-write', async () => {
     await open([toStandby, first, toStandby], '?target_session_attrs=read-write');
-    expect(new Set(await look())).toEqual(new Set([false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([false]));
     await expect(open([toStandby], '?target_session_attrs=read-write')).rejects.toThrow(
       'the server takes no writes',
     );
@@ -94,23 +94,23 @@ describe('a database with several hosts', () => {
   it('uses the next host when one refuses connections, at startup and later', async () => {
     await first.refuse();
     await open([first, second]);
-    await look();
+    await seenStandbys();
     await first.restore();
     await second.refuse();
     await eventually(() => expect(PoolDriver.of(dataSource!).pool.totalCount).toBe(0));
-    expect(new Set(await look())).toEqual(new Set([false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([false]));
   });
 
   it('abandons a frozen host, and fails the statement that waits there', async () => {
     await second.refuse();
     await open([first, second]);
-    await look();
+    await seenStandbys();
     await second.restore();
     const startedAtMs = performance.now();
     first.freeze();
     const lost = await dataSource!.query('SELECT 1').catch((error: unknown) => error);
     expect(isConnectionError(lost)).toBe(true);
-    await look();
+    await seenStandbys();
     expect(performance.now() - startedAtMs).toBeLessThan(6_000);
   });
 
@@ -123,13 +123,13 @@ describe('a database with several hosts', () => {
 
   it('follows a promotion to the new primary', async () => {
     await open([first, toStandby], '?target_session_attrs=read-write');
-    await look();
+    await seenStandbys();
     await first.refuse();
-    await expect(look()).rejects.toThrow();
+    await expect(seenStandbys()).rejects.toThrow();
     const admin = new Client({ connectionString: standby.server.url });
     await admin.connect();
     await admin.query('SELECT pg_promote()');
     await admin.end();
-    await eventually(async () => expect(new Set(await look())).toEqual(new Set([false])));
+    await eventually(async () => expect(new Set(await seenStandbys())).toEqual(new Set([false])));
   });
 });

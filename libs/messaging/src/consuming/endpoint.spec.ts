@@ -47,7 +47,7 @@ describe('selectHandler', () => {
 const POLICY = [5_000, 30_000, 60_000, 180_000, 300_000];
 
 describe('decideRetry', () => {
-  it.each([true, false])('takes the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
+  it.each([true, false])('uses the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
     const decisions = [0, 1, 2, 3, 4, 5].map((attempts) =>
       decideRetry({ attempts, retryDelaysMs: POLICY, isOutage }),
     );

@@ -39,7 +39,7 @@ const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\s*(;|$)/i;
  * depth, or its content type is not JSON
  */
 export function readEnvelope(content: Buffer, properties: TransportProperties): ReceivedEnvelope {
-  const contentType = text(properties.contentType);
+  const contentType = boundedText(properties.contentType);
   if (contentType !== null && contentType !== '' && !JSON_TYPE.test(contentType)) {
     throw new UnreadableMessageError('the content type is not JSON');
   }
@@ -50,9 +50,9 @@ export function readEnvelope(content: Buffer, properties: TransportProperties): 
   const hasEnvelopeShape = Array.isArray(byName.get('messagetype')) && isObject(body);
   if (isDeclared || hasEnvelopeShape) {
     if (!isObject(body)) throw new UnreadableMessageError('the envelope holds no message');
-    return wrapped(byName, body, properties);
+    return readWrapped(byName, body, properties);
   }
-  return bare(members, properties);
+  return readBare(members, properties);
 }
 
 /** Reads a delivery like {@link readEnvelope} but returns the error instead of throwing it. */
@@ -64,23 +64,23 @@ export function tryReadEnvelope(content: Buffer, properties: TransportProperties
   }
 }
 
-function wrapped(
+function readWrapped(
   byName: Map<string, unknown>,
   message: object,
   properties: TransportProperties,
 ): ReceivedEnvelope {
   const types = byName.get('messagetype');
   const headers = byName.get('headers');
-  const read = (name: string): string | null => text(byName.get(name));
+  const read = (name: string): string | null => boundedText(byName.get(name));
   return {
     format: 'masstransit',
-    messageId: read('messageid') ?? text(properties.messageId),
+    messageId: read('messageid') ?? boundedText(properties.messageId),
     requestId: read('requestid'),
     correlationId: read('correlationid'),
     conversationId: read('conversationid'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
-    expiresAt: instant(read('expirationtime')),
+    expiresAt: parseTime(read('expirationtime')),
     messageTypes: Array.isArray(types) ? types.filter((type) => typeof type === 'string') : [],
     message,
     headers: isObject(headers) ? (headers as Record<string, unknown>) : {},
@@ -91,20 +91,22 @@ function wrapped(
  * Reads a bare JSON object. MassTransit's raw serialiser writes the envelope's fields as headers, spelt
  * `MT-Request-Id`, `MT-RequestId` or `RequestId` depending on its version. Other clients set AMQP's `type`.
  */
-function bare(message: object, properties: TransportProperties): ReceivedEnvelope {
+function readBare(message: object, properties: TransportProperties): ReceivedEnvelope {
   const headers = properties.headers ?? {};
-  const byName = new Map(Object.entries(headers).map(([key, value]) => [headerName(key), text(value)]));
+  const byName = new Map(
+    Object.entries(headers).map(([key, value]) => [headerName(key), boundedText(value)]),
+  );
   const read = (name: string): string | null => byName.get(name) ?? null;
-  const types = read('messagetype')?.split(';') ?? [text(properties.type)];
+  const types = read('messagetype')?.split(';') ?? [boundedText(properties.type)];
   return {
     format: 'raw',
-    messageId: text(properties.messageId) ?? read('messageid'),
+    messageId: boundedText(properties.messageId) ?? read('messageid'),
     requestId: read('requestid'),
-    correlationId: text(properties.correlationId),
+    correlationId: boundedText(properties.correlationId),
     conversationId: read('conversationid'),
     responseAddress: read('responseaddress'),
     faultAddress: read('faultaddress'),
-    expiresAt: instant(read('expirationtime')),
+    expiresAt: parseTime(read('expirationtime')),
     messageTypes: types.filter((type): type is string => type !== null && type !== ''),
     message,
     headers,
@@ -133,7 +135,7 @@ function isObject(value: unknown): value is object {
 }
 
 /** Parses an ISO 8601 time, including .NET's form with seven fractional digits. Null if it is invalid. */
-function instant(text: string | null): Date | null {
+function parseTime(text: string | null): Date | null {
   const at = new Date(text ?? NaN);
   return Number.isNaN(at.getTime()) ? null : at;
 }
@@ -142,6 +144,6 @@ function instant(text: string | null): Date | null {
  * Returns a value that can be an identifier or address, else null: text of at most 1,000 characters without
  * control characters, so that a table and a header can hold it.
  */
-function text(value: unknown): string | null {
+function boundedText(value: unknown): string | null {
   return typeof value === 'string' && value.length <= 1_000 && !/\p{Cc}/u.test(value) ? value : null;
 }

@@ -167,7 +167,7 @@ describe('the connections that handlers share', () => {
     await end('b2', b2);
   });
 
-  it('serve everything in the end, first come first served, with any number of them', async () => {
+  it('eventually serve everything, first come first served, whatever their number', async () => {
     for (const max of [1, 2, 3, 8]) {
       const { connections, start, names, end } = shares(max);
       for (let n = 0; n < 12; n += 1)

@@ -23,11 +23,11 @@ export class PurgeInboxJob extends RecurringJob {
     metrics: Metrics,
   ) {
     super(inboxPurgeIntervalMs, metrics);
-    const putOff = metrics.counter(
+    const skippedRuns = metrics.counter(
       'messaging_purges_put_off_total',
       'Purge runs that deleted nothing, because the clocks of the database and the replica differ',
     );
-    this.guard = dataSource === null ? null : new ClockGuard(dataSource, clock, putOff);
+    this.guard = dataSource === null ? null : new ClockGuard(dataSource, clock, skippedRuns);
   }
 
   /** Does nothing in a service without message handlers, which has no inbox. */

@@ -40,11 +40,11 @@ export class Metrics {
   }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    return this.known(name, (registers) => new Counter({ name, help, labelNames, registers }));
+    return this.getOrCreate(name, (registers) => new Counter({ name, help, labelNames, registers }));
   }
 
   gauge<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> {
-    return this.known(name, (registers) => new Gauge({ name, help, labelNames, registers }));
+    return this.getOrCreate(name, (registers) => new Gauge({ name, help, labelNames, registers }));
   }
 
   /**
@@ -71,9 +71,9 @@ export class Metrics {
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const inTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
+    const readInTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
       withTimeout(Promise.resolve(read()), READING_LIMIT_MS);
-    const readings = await Promise.allSettled(readers.map(inTime));
+    const readings = await Promise.allSettled(readers.map(readInTime));
     // No await from here on: another scrape may run concurrently.
     gauge.reset();
     gauge.remove({}); // otherwise a gauge without labels would be 0
@@ -91,10 +91,10 @@ export class Metrics {
     labelNames: readonly L[] = [],
   ): Histogram<L> {
     const settings = { name, help, labelNames, buckets: DURATION_BUCKETS_SECONDS };
-    return this.known(name, (registers) => new Histogram({ ...settings, registers }));
+    return this.getOrCreate(name, (registers) => new Histogram({ ...settings, registers }));
   }
 
-  private known<M>(name: string, create: (registers: Registry[]) => M): M {
+  private getOrCreate<M>(name: string, create: (registers: Registry[]) => M): M {
     return (this.registry.getSingleMetric(name) as M | undefined) ?? create([this.registry]);
   }
 }
