@@ -68,9 +68,9 @@ export async function connectClient(url: string, config: ClientConfig): Promise<
 
 /**
  * A pool over the hosts of one database, which it chooses as libpq does. A new connection goes to a random
- * host among those that did not fail within the last 60 s, else to the next. With
- * `target_session_attrs=read-write` a standby counts as failed. When a server with connections in use stops
- * responding, its connections are closed.
+ * host among those that did not fail within the last 60 s, or else to the one that failed longest ago. If it
+ * fails there, the next host is tried. With `target_session_attrs=read-write` a standby counts as failed.
+ * When a server with connections in use stops responding, its connections are closed.
  */
 export class HostsPool extends Pool {
   private readonly hosts: Hosts;
