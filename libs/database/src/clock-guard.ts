@@ -3,23 +3,23 @@ import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 
 /**
- * Further apart, the database's clock and the replica's give no date by which anything may be removed for
- * good.
+ * Maximum difference between the clocks of the database and of this replica. Beyond it, neither clock is
+ * trusted for deleting old rows.
  */
 const CLOCK_TOLERANCE_MS = 30_000;
 
-/** Keeps jobs from removing what is old by a clock that is wrong. */
+/** Prevents jobs from deleting rows that are old only by a wrong clock. */
 export class ClockGuard {
   private readonly log = new Logger('Purge');
 
-  /** @param putOff counts the runs that remove nothing */
+  /** @param skipped counts the runs that delete nothing */
   constructor(
     private readonly dataSource: Pick<DataSource, 'query'>,
     private readonly clock: Pick<Clock, 'now'>,
-    private readonly putOff: { inc(): void },
+    private readonly skipped: { inc(): void },
   ) {}
 
-  /** False when the clocks differ; which of the two is wrong, nobody knows. */
+  /** Whether the clocks agree. If not, either may be wrong, so the run is counted and logged as skipped. */
   async clocksAgree(): Promise<boolean> {
     const before = this.clock.now().getTime();
     const [row] = await this.dataSource.query<{ present: Date }[]>('SELECT clock_timestamp() AS present');
@@ -27,7 +27,7 @@ export class ClockGuard {
     const present = row!.present.getTime();
     const differenceMs = Math.max(before - present, present - after, 0);
     if (differenceMs <= CLOCK_TOLERANCE_MS) return true;
-    this.putOff.inc();
+    this.skipped.inc();
     this.log.warn('nothing is purged: the clocks of the database and of this replica differ', {
       differenceMs,
     });

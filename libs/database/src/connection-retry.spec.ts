@@ -2,7 +2,7 @@ import { DatabaseUnavailableError, withConnectionRetry } from './index';
 
 const refused = (): Error => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 
-/** Fails `times` times, then gives 'done'. */
+/** Returns work that fails `times` times and then returns 'done'. */
 function flaky(
   times: number,
   error: () => Error = refused,
@@ -30,7 +30,7 @@ describe('withConnectionRetry', () => {
     expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  it('gives the result as soon as there is one', async () => {
+  it('returns the result of the first attempt that succeeds', async () => {
     const result = withConnectionRetry(flaky(2).work);
     await jest.advanceTimersByTimeAsync(110);
     expect(await result).toBe('done');
@@ -46,13 +46,13 @@ describe('withConnectionRetry', () => {
     expect(calls()).toBe(5);
   });
 
-  it('passes other errors on at once', async () => {
+  it('rethrows other errors at once', async () => {
     const { work, calls } = flaky(1, () => new Error('no such table'));
     await expect(withConnectionRetry(work)).rejects.toThrow('no such table');
     expect(calls()).toBe(1);
   });
 
-  it('stops waiting when told to', async () => {
+  it('stops waiting when the signal aborts', async () => {
     const abort = new AbortController();
     const outcome = expect(
       withConnectionRetry(flaky(Infinity).work, { signal: abort.signal }),

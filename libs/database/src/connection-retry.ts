@@ -3,16 +3,19 @@ import { SYSTEM_CLOCK, exponentialRetryDelayMs, fullJitterDelayMs, sleep } from 
 import type { Clock } from '@platform/time';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
 
-/** How often and how long `withConnectionRetry` tries. */
+/** Limits of `withConnectionRetry`. */
 export interface ConnectionRetryOptions {
-  /** Waits between attempts in ms; default five, 10 ms → 100 s. Source: task messaging spec, Limits. */
+  /**
+   * Waits between attempts in milliseconds. Default: five waits, from 10 ms to 100 s. Source: task messaging
+   * spec, Limits.
+   */
   delaysMs?: readonly number[];
   /**
-   * No attempt starts later than this; a longer wait is cut short, then comes the last attempt. No limit
-   * unless given.
+   * Time in milliseconds after which no attempt starts. A wait that would exceed it is shortened and followed
+   * by the last attempt. No limit unless given.
    */
   deadlineMs?: number;
-  /** Ends the waiting; the promise then rejects with its reason. */
+  /** Aborts the wait; the promise then rejects with the signal's reason. */
   signal?: AbortSignal;
   clock?: Clock;
 }
@@ -20,10 +23,10 @@ export interface ConnectionRetryOptions {
 const DELAYS_MS: readonly number[] = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
 /**
- * Repeats `work` while it fails with a connection error. A connection may be lost after the server did the
- * work: `work` must bear repetition.
+ * Repeats `work` while it fails with a connection error. `work` must be safe to repeat: the connection may be
+ * lost after the server has done the work.
  * @throws {DatabaseUnavailableError} when attempts or time run out
- * @throws every other error of `work` at once
+ * @throws any other error of `work` at once
  */
 export async function withConnectionRetry<T>(
   work: () => Promise<T>,
@@ -48,9 +51,11 @@ export async function withConnectionRetry<T>(
 
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
-/** Repeats `connect` until the database is there.
- *  @param limitMs gives up, with the last error, after this long; never unless given
- *  @throws at once for anything but a connection error, e.g. a wrong password */
+/**
+ * Repeats `connect` until the database can be reached.
+ * @param limitMs time after which it gives up with the last error; never unless given
+ * @throws any error but a connection error at once, e.g. for a wrong password
+ */
 export async function waitForDatabase<T>(connect: () => Promise<T>, limitMs = Infinity): Promise<T> {
   const logger = new Logger('Database');
   const startedMs = SYSTEM_CLOCK.monotonicMs();
@@ -60,7 +65,7 @@ export async function waitForDatabase<T>(connect: () => Promise<T>, limitMs = In
     } catch (error) {
       const waitedMs = SYSTEM_CLOCK.monotonicMs() - startedMs;
       if (!isConnectionError(error) || waitedMs > limitMs) throw error;
-      // Not the error itself each time: waiting for the database is part of starting.
+      // Log only every tenth failure: waiting for the database is part of starting.
       if (attempt % 10 === 1) logger.warn(`not reachable yet: ${(error as Error).message}`);
     }
     await sleep(fullJitterDelayMs(attempt, BACKOFF));

@@ -15,26 +15,26 @@ import { observeTransactions } from './transaction';
 
 /**
  * A TypeORM data source as Nest providers (`@InjectDataSource`, `@InjectRepository` with
- * TypeOrmModule.forFeature), with health checks and outage answers. Starting waits for the database; closing
- * the application closes the pool, last.
+ * TypeOrmModule.forFeature), with health checks and problem responses for outages. Startup waits for the
+ * database. Shutdown closes the pool last.
  */
 @Module({})
 export class DatabaseModule {
   /**
-   * @param settings `name` is the data source's name, where an app has more than one. `isBulkhead`: a further
-   * pool of a database whose health another one watches, for work that must not compete with others for
-   * connections; metrics only
+   * @param settings `name` is the data source's name in an app with several. `isBulkhead` marks a further
+   * pool of a database that another data source already checks, for work that must not compete for that one's
+   * connections; it registers metrics only
    */
   static forRoot(settings: PostgresSettings & { name?: string; isBulkhead?: boolean }): DynamicModule {
     const { name, schema, isBulkhead = false } = settings;
     const named = name === undefined ? {} : { name };
-    // Stores of others are theirs to look after.
+    // A named data source is a store of another team, which watches its own server.
     const isOwn = name === undefined && !isBulkhead;
     const guarantees: Guarantees = { weaknesses: 0 };
     const typeOrm = TypeOrmModule.forRootAsync({
       ...named,
-      // Waiting is done here; whatever else fails is not worth a second attempt.
-      // The name once more: on shutdown @nestjs/typeorm looks the data source up by these options.
+      // `waitForDatabase` does the waiting; any other failure is not retried. The name is repeated, because
+      // on shutdown @nestjs/typeorm finds the data source by these options.
       useFactory: () => ({ ...postgresOptions(settings), ...named, retryAttempts: 1 }),
       dataSourceFactory: (options) =>
         waitForDatabase(() => open(options as DataSourceOptions, isOwn ? guarantees : null)),
@@ -66,12 +66,15 @@ export class DatabaseModule {
   }
 }
 
-/** What the server that was there at the start keeps. */
+/** The number of weak settings that the server had at startup. */
 interface Guarantees {
   weaknesses: number;
 }
 
-/** A connected data source. @param guarantees where to write what the server keeps; null: nobody asks */
+/**
+ * Returns a connected data source.
+ * @param guarantees receives the server's weaknesses; null skips that check
+ */
 async function open(options: DataSourceOptions, guarantees: Guarantees | null): Promise<DataSource> {
   const dataSource = await new DataSource(options).initialize();
   if (guarantees === null) return dataSource;
@@ -87,15 +90,15 @@ async function open(options: DataSourceOptions, guarantees: Guarantees | null): 
 function registerWeaknesses(guarantees: Guarantees, database: string, metrics: Metrics): void {
   metrics.sampledGauge(
     'database_weaknesses',
-    'Settings of the server by which it may lose what it acknowledges, as the service found them when it started',
+    'Settings of the server, read at startup, that may lose acknowledged writes',
     ['database'],
     () => [{ labels: { database }, value: guarantees.weaknesses }],
   );
 }
 
 /**
- * Readiness: the database answers, however busy the pool is, and its sessions have what the service needs.
- * Startup: every migration that this release knows is applied.
+ * Registers the health checks. Readiness: the database responds, however busy the pool is, and its sessions
+ * have the defaults that the service needs. Startup: every migration of this release is applied.
  */
 function registerDatabaseHealth(
   dataSource: DataSource,
@@ -104,7 +107,7 @@ function registerDatabaseHealth(
 ): void {
   health.addReadinessCheck({
     name: `database${suffix}`,
-    // On every probe: the connections of a pooler are not all of one age, and may differ.
+    // Runs on every probe, because a pooler's connections differ in age and may differ in settings.
     check: async () => {
       await (isOwn ? assertSession(dataSource) : PoolDriver.of(dataSource).pool.queryAtOnce('SELECT 1'));
     },
@@ -115,13 +118,13 @@ function registerDatabaseHealth(
   });
 }
 
-/** An outage is 503, with when to come back. */
+/** Maps an outage to 503 with Retry-After. */
 function registerDatabaseProblems(mappers: ProblemMappers): void {
   mappers.add((error): Problem | null => {
     if (isConnectionError(error)) return unavailable('The database cannot be reached.');
     if (error instanceof ContentionError)
       return unavailable('Too many concurrent changes of the same thing.');
-    // What the edge has let pass: it is the caller's text that cannot be stored, and no fault of ours.
+    // The caller's text passed validation but holds U+0000, so it is the caller's error.
     if (isUnstorableText(error))
       return { status: 400, detail: 'The request holds a character that cannot be stored.' };
     return isStatementTimeout(error) ? unavailable('The database took too long.') : null;
@@ -129,8 +132,9 @@ function registerDatabaseProblems(mappers: ProblemMappers): void {
 }
 
 /**
- * @throws {Error} naming the migrations that are missing. Newer ones do no harm: replicas of two versions run
- * side by side.
+ * Checks that every known migration is applied. Unknown newer ones are allowed, because replicas of two
+ * versions run side by side.
+ * @throws {Error} naming the missing migrations
  */
 async function assertMigrated(dataSource: DataSource, schema: string): Promise<void> {
   const expected = dataSource.migrations.map((migration) => migration.name ?? migration.constructor.name);
@@ -146,14 +150,14 @@ function unavailable(detail: string): Problem {
 }
 
 /**
- * Connections and collisions of one data source as Prometheus metrics.
- * @param database what tells it from the others of the service
+ * Registers Prometheus metrics of one data source's connections and collisions.
+ * @param database the label that distinguishes it from the service's other data sources
  */
 export function registerDatabaseMetrics(dataSource: DataSource, database: string, metrics: Metrics): void {
   registerPool(dataSource, database, metrics);
   const retried = metrics.counter(
     'database_transaction_retries_total',
-    'Transactions repeated because PostgreSQL asked for it (40001, 40P01)',
+    'Transactions retried after a serialization failure or a deadlock (40001, 40P01)',
     ['database'],
   );
   const exhausted = metrics.counter(
@@ -183,7 +187,7 @@ function registerPool(dataSource: DataSource, database: string, metrics: Metrics
     metrics.sampledGauge(name, help, ['database'], () => [{ labels: { database }, value: read() }]);
   gauge(
     'database_pool_connections_max',
-    'Most connections that the pool may open',
+    'Maximum connections that the pool may open',
     () => pool.options.max ?? 0,
   );
   gauge('database_pool_waiting', 'Requests that wait for a connection of the pool', () => pool.waitingCount);

@@ -20,12 +20,11 @@ describe('isConnectionError', () => {
     '08006',
     '08P01',
     '53300',
-    // Nothing that a statement could help: a server that is not (or no longer) the primary, a full disk, no
-    // memory.
+    // Not the statement's fault: a server that is not (or no longer) the primary, a full disk, no memory.
     '25006',
     '53100',
     '53200',
-    // The server ended the session: it stood still in a transaction, or at all.
+    // The server ended the session, because it was idle, within a transaction or outside one.
     '25P03',
     '57P05',
     'ECONNREFUSED',
@@ -76,8 +75,8 @@ describe('isConnectionError', () => {
   });
 });
 
-describe('other classes of errors', () => {
-  it('tells them by code, wrapped or not', () => {
+describe('other error predicates', () => {
+  it('match by code, wrapped or not', () => {
     expect(
       [withCode('40001'), wrapped(withCode('40P01')), withCode('23505')].map(isSerializationFailure),
     ).toEqual([true, true, false]);

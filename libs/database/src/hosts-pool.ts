@@ -4,27 +4,30 @@ import { Pool, Client } from 'pg';
 import type { ClientConfig, PoolClient, PoolConfig } from 'pg';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
 
-/** How long a connection has for its goodbye. */
-const END_LIMIT_MS = 100;
+/** Time that a connection has to close in an orderly way. */
+const END_TIMEOUT_MS = 100;
 
 /**
- * With `pipeline` pg waits for a statement that is under way, however long it takes. A process that has to
- * stop cannot.
+ * A client whose `end` closes the socket after at most 100 ms. With `pipeline`, pg would wait for a running
+ * statement, however long it takes, and a process that has to stop cannot.
  */
-class EndingClient extends Client {
+class PromptClient extends Client {
   override end(): Promise<void>;
   override end(callback: (error: Error) => void): void;
   override end(callback?: (error: Error) => void): unknown {
-    setTimeout(() => this.connection.stream.destroy(), END_LIMIT_MS).unref();
+    setTimeout(() => this.connection.stream.destroy(), END_TIMEOUT_MS).unref();
     return callback === undefined ? super.end() : void super.end(callback);
   }
 }
 
-/** One server of a database that has several. */
+/** One host of a database. */
 class Host {
-  /** Private, because it holds a password, and clients are shown in logs. */
+  /** Private, because it holds a password and clients may appear in logs. */
   readonly #address: string;
-  /** When no connection could be opened there; `-Infinity` when the last one could. */
+  /**
+   * Monotonic time in milliseconds of the last failure to connect; `-Infinity` once a connection has
+   * succeeded.
+   */
   failedAtMs = -Infinity;
   probe: Promise<boolean> | null = null;
 
@@ -43,35 +46,37 @@ type ConnectCallback = (
   done: (release?: unknown) => void,
 ) => void;
 
-/** A host where no connection could be opened, a standby for example, is asked last for so long. */
-const FAILURE_REMEMBERED_MS = 60 * SECOND_MS;
-/**
- * After so long without a connection's return, a new one is opened to see whether its server is still there.
- */
+/** Time for which a host that refused a connection (a standby, for example) is tried last. */
+const FAILURE_EXPIRY_MS = 60 * SECOND_MS;
+/** Time after which the server of a connection in use is probed, by opening another connection to it. */
 const BUSY_MS = 1.5 * SECOND_MS;
 const CONNECT_TIMEOUT_MS = 3 * SECOND_MS;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-/** What a server (PostgreSQL 14 or later) says of itself when a session opens, and when it changes. */
+/**
+ * Parameters by which a server (PostgreSQL 14 or later) reports that it is read-only, when a session opens
+ * and on each change.
+ */
 const READ_ONLY_PARAMETERS: ReadonlySet<unknown> = new Set([
   'in_hot_standby',
   'default_transaction_read_only',
 ]);
 
-/** One client for work outside of a pool, at the first host that will have it. */
+/** Connects one client outside a pool, to the first host that accepts it. */
 export async function connectClient(url: string, config: ClientConfig): Promise<Client> {
   return new Hosts(addressesOf(url)).connect({ ...config, connectionString: url });
 }
 
 /**
- * A pool over the hosts of one database, as libpq chooses among them: a new connection goes to any of those
- * that did not fail lately, else to the next. With `target_session_attrs=read-write` a standby is one that
- * fails. A server that stands still with connections in use is left.
+ * A pool over the hosts of one database, which it chooses as libpq does. A new connection goes to a random
+ * host among those that did not fail within the last 60 s, or else to the one that failed longest ago. If it
+ * fails there, the next host is tried. With `target_session_attrs=read-write` a standby counts as failed.
+ * When a server with connections in use stops responding, its connections are closed.
  */
 export class HostsPool extends Pool {
   private readonly hosts: Hosts;
   private readonly open = new Set<HostClient>();
 
-  /** @param addresses one per host */
+  /** @param addresses one URL per host */
   constructor(config: PoolConfig, addresses: readonly string[]) {
     const hosts = new Hosts(addresses);
     super({ ...config, Client: hosts.Client });
@@ -84,14 +89,14 @@ export class HostsPool extends Pool {
   }
 
   /**
-   * Runs a statement that must not wait for others. While all connections are in use it gets one of its own,
-   * for this statement only.
+   * Runs a statement that must not wait for others. If all connections are in use, it opens one for this
+   * statement only.
    */
   async queryAtOnce<Row extends object>(text: string): Promise<Row[]> {
     const isFree = this.idleCount > 0 || this.totalCount < this.options.max;
     if (isFree) return (await this.query<Row>(text)).rows;
     const client = await this.hosts.connect(this.options);
-    // The statement fails too when the connection is lost.
+    // Without a listener a lost connection would end the process. The statement fails anyway.
     client.on('error', () => undefined);
     try {
       return (await client.query<Row>(text)).rows;
@@ -124,21 +129,24 @@ export class HostsPool extends Pool {
 
   private unwatch(client: HostClient): void {
     clearTimeout(client.watchdog);
-    // A probe under way must not have it watched on.
+    // A probe in flight must not start to watch the client again.
     client.watchdog = undefined;
   }
 
   private async check(client: HostClient, watchdog: NodeJS.Timeout): Promise<void> {
-    if (!(await this.hosts.isAnswering(client.chosen, this.options)))
+    if (!(await this.hosts.isResponding(client.chosen, this.options)))
       for (const { chosen, connection } of this.open)
         if (chosen === client.chosen)
           connection.stream.destroy(new DatabaseUnavailableError('the server does not respond'));
-    // Else it is given back by now, or even taken again.
+    // Continue to watch, unless the client was released during the probe (and perhaps acquired again).
     if (client.watchdog === watchdog && this.open.has(client)) this.watch(client);
   }
 }
 
-/** Waiting in vain for a connection of the pool says nothing about the host. */
+/**
+ * Whether the host failed. A timeout while waiting for a free connection of the pool is not the host's
+ * failure.
+ */
 function isHostFailure(error: unknown): boolean {
   return (
     isConnectionError(error) && !(error as Error).message.includes('timeout exceeded when trying to connect')
@@ -147,8 +155,8 @@ function isHostFailure(error: unknown): boolean {
 
 class Hosts {
   private readonly hosts: readonly Host[];
-  /** A client of the host that is to be tried next. */
-  readonly Client: new (config?: ClientConfig) => EndingClient;
+  /** The client class for the pool: each instance connects to the host to be tried next. */
+  readonly Client: new (config?: ClientConfig) => PromptClient;
 
   constructor(addresses: readonly string[]) {
     this.hosts = addresses.map((address) => new Host(address));
@@ -159,14 +167,14 @@ class Hosts {
         super(config, choose(), needsWrites);
       }
     };
-    this.Client = this.count === 1 && !needsWrites ? EndingClient : ChosenClient;
+    this.Client = this.count === 1 && !needsWrites ? PromptClient : ChosenClient;
   }
 
   get count(): number {
     return this.hosts.length;
   }
 
-  /** A client outside of the pool, at the first host that will have it. */
+  /** Connects a client outside the pool, to the first host that accepts it. */
   async connect(config: ClientConfig): Promise<Client> {
     for (let attempt = 1; ; attempt += 1) {
       const client = new this.Client(config);
@@ -179,8 +187,8 @@ class Hosts {
     }
   }
 
-  /** Whether the host's server still opens or refuses sessions. One that only stands still does neither. */
-  isAnswering(host: Host, config: ClientConfig): Promise<boolean> {
+  /** Whether the host's server still opens or refuses sessions. A frozen server does neither. */
+  isResponding(host: Host, config: ClientConfig): Promise<boolean> {
     host.probe ??= this.probe(host, config).finally(() => {
       host.probe = null;
     });
@@ -199,16 +207,16 @@ class Hosts {
   }
 
   private choose(): Host {
-    const sinceMs = SYSTEM_CLOCK.monotonicMs() - FAILURE_REMEMBERED_MS;
+    const sinceMs = SYSTEM_CLOCK.monotonicMs() - FAILURE_EXPIRY_MS;
     const failedAt = (host: Host): number => (host.failedAtMs > sinceMs ? host.failedAtMs : -Infinity);
-    const longestAgo = Math.min(...this.hosts.map(failedAt));
-    const candidates = this.hosts.filter((host) => failedAt(host) === longestAgo);
+    const oldestFailure = Math.min(...this.hosts.map(failedAt));
+    const candidates = this.hosts.filter((host) => failedAt(host) === oldestFailure);
     return candidates[Math.floor(Math.random() * candidates.length)]!;
   }
 }
 
-/** A connection to a host that was chosen for it. */
-class HostClient extends EndingClient {
+/** A connection to the host that was chosen for it. */
+class HostClient extends PromptClient {
   watchdog: NodeJS.Timeout | undefined;
   readonly chosen: Host;
   private readonly needsWrites: boolean;

@@ -3,25 +3,26 @@ import { CommandError } from '@platform/service-defaults';
 import { fullJitterDelayMs, sleep, SYSTEM_CLOCK } from '@platform/time';
 import { isLockRefusal } from './errors';
 
-/**
- * How long one statement of a migration may wait for a lock. Every statement queued behind it waits as long.
- */
+/** Maximum wait of a migration's statement for a lock. Every statement queued behind it waits as long. */
 export const STATEMENT_LOCK_TIMEOUT_MS = 1_000;
 
-/** The longest wait for its turn, and again for each migration and for the grants. */
+/** Maximum wait for the migration lock, and again for the locks of each migration and of the grants. */
 export interface LockWaiting {
   readonly limitMs: number;
 }
 
-/** Pauses last at least a second, except the last one, so that requests queued behind the lock can finish. */
+/**
+ * Minimum pause between attempts, except before the last one. During it, requests queued behind the lock can
+ * finish.
+ */
 const MIN_PAUSE_MS = 1_000;
 const PAUSE = { baseMs: 1_000, maxMs: 10_000 };
 
 /**
- * Runs `attempt` and repeats it while one of its statements is refused its lock. Each statement waits at most
- * `STATEMENT_LOCK_TIMEOUT_MS`.
- * @param attempt must leave no transaction open when it fails, and must bear repetition
- * @throws {CommandError} when `limitMs` is over
+ * Runs `attempt`, and repeats it while a lock is refused to one of its statements. Each statement waits at
+ * most `STATEMENT_LOCK_TIMEOUT_MS`.
+ * @param attempt must be safe to repeat, and must leave no transaction open when it fails
+ * @throws {CommandError} when `limitMs` has passed
  */
 export async function withLockRetry<T>(
   name: string,
@@ -50,7 +51,7 @@ export async function withLockRetry<T>(
 function lockAdvice(name: string, limitMs: number): string {
   return (
     `${name} did not get a lock within ${seconds(limitMs)}, because another transaction (a dump, for example) holds a table that this ` +
-    'migration changes. Wait for it or end it (see pg_stat_activity), then migrate again: migrations that were applied stay.'
+    'migration changes. Wait for it or end it (see pg_stat_activity), then migrate again: applied migrations are kept.'
   );
 }
 

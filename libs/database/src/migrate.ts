@@ -13,35 +13,41 @@ import { MIGRATIONS_TABLE, postgresOptions, quoteIdentifier, sessionSettings } f
 import type { PostgresSettings, RoleSettings } from './postgres-options';
 import { missingRoleSettings } from './role-settings';
 
-/** How a migration waits, and what it gives the application's role. */
+/** Options of a migration: its lock waits, and the rights of the application's role. */
 export interface MigrationOptions {
-  /** The role that the application connects as; it gets the grants unless it is the migrating role itself. */
+  /**
+   * The role that the application connects as. It receives the grants unless it is the migrating role itself.
+   */
   appRole?: string;
-  /** Statements that let `quotedRole` use the tables. They run on every migration and must bear it. */
+  /**
+   * Returns the statements that let `quotedRole` use the tables. They run on every migration, so they must be
+   * safe to repeat.
+   */
   appRoleGrants?: (quotedRole: string) => string[];
-  /** What sessions of `appRole` begin with; nothing is set unless given. */
+  /** Defaults for the sessions of `appRole`; none are set unless given. */
   appRoleSettings?: RoleSettings;
-  /** The database as `appRole`: a role may change its own settings where the migrating one may not. */
+  /** URL of the database as `appRole`, which may change its own settings if the migrating role may not. */
   appUrl?: string;
   /**
-   * Limits the wait for its turn, and the waits of each migration and of the grants; 600,000 ms unless given.
+   * Maximum wait for the migration lock, and again for the locks of each migration and of the grants; 600,000
+   * ms unless given.
    */
   lockLimitMs?: number;
 }
 
-/** What `runMigrations` needs to know of the database. */
+/** The database settings that `runMigrations` needs. */
 export type MigrationSettings = Omit<PostgresSettings, 'poolSize' | 'entities'> &
   Partial<Pick<PostgresSettings, 'poolSize' | 'entities'>>;
 
 const DEFAULT_LOCK_LIMIT_SECONDS = 600;
-/** How often a process looks whether another one has finished migrating. */
-const TURN_POLL_MS = 500;
-/** How long a migration waits for its database to come up. */
+/** Interval at which a process polls for the migration lock. */
+const LOCK_POLL_MS = 500;
+/** Maximum wait for the database to come up. */
 const DATABASE_LIMIT_MS = 60_000;
 
 /**
- * The variable that limits how long a migration waits for its turn, and for the locks of each migration and
- * of the grants.
+ * The variable that limits the wait for the migration lock, and for the locks of each migration and of the
+ * grants.
  */
 export const lockLimitShape = {
   MIGRATION_LOCK_LIMIT_SECONDS: z.coerce
@@ -52,7 +58,7 @@ export const lockLimitShape = {
     .default(DEFAULT_LOCK_LIMIT_SECONDS),
 };
 
-/** What a migration reads from its environment. */
+/** The environment variables of a migration. */
 export const migrationConfigSchema = z
   .object({
     DATABASE_URL: postgresAddresses.optional(),
@@ -65,12 +71,14 @@ export const migrationConfigSchema = z
   });
 
 /**
- * What an app's `migrate.ts` calls. Migrates as the user of MIGRATION_DATABASE_URL (default: DATABASE_URL);
- * then the user of DATABASE_URL gets the grants. Logs what it did.
- * @param settings `isStore`: a further schema of the service, whose role is set up with the service's own
- * @param limitMs how long it waits for the database to come up
+ * Entry point of an app's `migrate.ts`. Migrates as the user of MIGRATION_DATABASE_URL (default:
+ * DATABASE_URL), then grants to the user of DATABASE_URL. Logs the result.
+ * @param settings `isStore` marks a further schema of the service, whose role gets its defaults with the
+ * service's own schema
+ * @param limitMs maximum wait for the database to come up
  * @returns names of the migrations applied
- * @throws {ConfigError} naming the variable if neither is set or one is no address; it never carries a value
+ * @throws {ConfigError} naming the variable if neither is set or one is not an address; it never contains a
+ * value
  * @throws {CommandError} when the database refuses the role or cannot be reached
  */
 export async function migrateFromEnvironment(
@@ -81,7 +89,7 @@ export async function migrateFromEnvironment(
   const { appRoleGrants, isStore = false, ...database } = settings;
   const config = loadConfig(migrationConfigSchema, env);
   const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = config;
-  // The schema has seen to it that one of them is there.
+  // The schema requires one of them.
   const url = (MIGRATION_DATABASE_URL ?? appUrl)!;
   const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(addressesOf(appUrl)[0]!).username);
   const options: MigrationOptions = {
@@ -94,15 +102,15 @@ export async function migrateFromEnvironment(
   const applied = await withDatabaseAdvice(() =>
     waitForDatabase(() => runMigrations({ ...database, url }, options), limitMs),
   );
-  const what = applied.length === 0 ? 'nothing to apply' : `applied ${applied.join(', ')}`;
-  new Logger('Migrations').log(`schema ${settings.schema}: ${what}`);
+  const result = applied.length === 0 ? 'nothing to apply' : `applied ${applied.join(', ')}`;
+  new Logger('Migrations').log(`schema ${settings.schema}: ${result}`);
   return applied;
 }
 
 /**
  * Applies pending migrations, grants, and the settings of the application's role. Each migration has its own
- * transaction unless it says otherwise. Any number of processes may call it at once: TypeORM takes no lock,
- * so an advisory lock lets one work; the others then find nothing to do.
+ * transaction unless it says otherwise. Any number of processes may call this at once. TypeORM takes no lock,
+ * so an advisory lock admits one process at a time; the others then find nothing to do.
  * @returns names of the migrations applied by this call
  * @throws {CommandError} when a lock is not granted in time
  */
@@ -114,7 +122,7 @@ export async function runMigrations(
   const lock = await connectClient(settings.url, { application_name: `${settings.applicationName}-migrate` });
   try {
     await warnOfPooler(lock);
-    await takeTurn(lock, settings.schema, waiting);
+    await acquireMigrationLock(lock, settings.schema, waiting);
     await ensureSchema(lock, settings.schema);
     const migrating = postgresOptions({
       ...settings,
@@ -133,46 +141,50 @@ export async function runMigrations(
 }
 
 /**
- * Waits until no other process migrates this schema. It polls, because a waiting statement would hold a
- * snapshot, and a concurrent index build of the other process would wait for that snapshot. The lock belongs
- * to the session: it goes with the connection, whatever becomes of this process.
+ * Acquires the migration lock of this schema. It polls, because a waiting statement would hold a snapshot,
+ * and a concurrent index build of the other process would wait for that snapshot. The lock belongs to the
+ * session, so it is released with the connection even if this process crashes.
  */
-async function takeTurn(client: Client, schema: string, { limitMs }: LockWaiting): Promise<void> {
+async function acquireMigrationLock(client: Client, schema: string, { limitMs }: LockWaiting): Promise<void> {
   const startedMs = SYSTEM_CLOCK.monotonicMs();
   for (let isFirst = true; ; isFirst = false) {
-    const { rows } = await client.query<{ taken: boolean }>(
-      'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS taken',
+    const { rows } = await client.query<{ acquired: boolean }>(
+      'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS acquired',
       [`migrations:${schema}`],
     );
-    if (rows[0]!.taken) return;
+    if (rows[0]!.acquired) return;
     if (isFirst) new Logger('Migrations').log(`schema ${schema}: another process is migrating it`);
     if (SYSTEM_CLOCK.monotonicMs() - startedMs >= limitMs)
       throw new CommandError(
-        `another process is still migrating the schema ${schema}: see what it waits for`,
+        `another process is still migrating the schema ${schema}: see in pg_stat_activity what it waits for`,
       );
-    await sleep(TURN_POLL_MS);
+    await sleep(LOCK_POLL_MS);
   }
 }
 
 /**
- * A pooler gives its clients process ids of its own. When it also moves them between sessions, the lock is
- * one that others may have.
+ * Warns if a pooler is between this process and the server. A pooler gives its clients process ids that
+ * differ from the server's. If it also moves clients between sessions, two migrations may share the session
+ * that holds the lock.
  */
 async function warnOfPooler(client: Client): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   if ('processID' in client && client.processID === rows[0]?.pid) return;
   new Logger('Migrations').warn(
-    'a pooler is between the migration and its database: unless it keeps sessions, two migrations may run at once; let MIGRATION_DATABASE_URL name the server',
+    'a pooler is between the migration and its database: unless it pools by session, two migrations may run at once; set MIGRATION_DATABASE_URL to the server itself',
   );
 }
 
-/** CREATE SCHEMA IF NOT EXISTS wants the right to create even when there is nothing to create. */
+/**
+ * Creates the schema if it is missing. CREATE SCHEMA IF NOT EXISTS requires the CREATE privilege even if the
+ * schema exists.
+ */
 async function ensureSchema(client: Client, schema: string): Promise<void> {
   const found = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
   if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
 }
 
-/** In one transaction, so that the application never sees half of its rights. */
+/** Grants in one transaction, so that the application never sees half of its rights. */
 async function grant(
   client: Client,
   schema: string,
@@ -183,7 +195,7 @@ async function grant(
   const quotedSchema = quoteIdentifier(schema);
   const statements = [
     `GRANT USAGE ON SCHEMA ${quotedSchema} TO ${role}`,
-    // The startup check reads it.
+    // The startup check reads this table.
     `GRANT SELECT ON ${quotedSchema}.${quoteIdentifier(MIGRATIONS_TABLE)} TO ${role}`,
     ...(appRoleGrants?.(role) ?? []),
   ];
@@ -193,22 +205,22 @@ async function grant(
     for (const statement of statements) await client.query(statement);
     await client.query('COMMIT');
   } catch (error) {
-    // The error that counts is the first; a lost connection rolls back by itself.
+    // Throw the first error, not the rollback's; a lost connection rolls back by itself.
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
   }
 }
 
 /**
- * Sets the defaults of sessions of the application's role. Where the migrating role may not, the
- * application's role does it itself.
+ * Sets the session defaults of the application's role. If the migrating role may not, the application's role
+ * sets them itself.
  */
 async function setRoleSettings(
   client: Client,
   { appRole, appUrl, appRoleSettings }: MigrationOptions,
 ): Promise<void> {
   if (appRole === undefined || appRoleSettings === undefined) return;
-  // Its limits would hold for migrations too.
+  // The limits would apply to migrations too.
   if (appRole === (await currentRole(client))) return;
   const statements = await missingRoleSettings(client, appRole, appRoleSettings);
   if (statements.length === 0) return;
@@ -226,7 +238,7 @@ async function setOwnSettings(
   statements: string[],
 ): Promise<void> {
   try {
-    if (appUrl === undefined) throw new Error('its address is not known');
+    if (appUrl === undefined) throw new Error('DATABASE_URL is not set');
     const client = await connectClient(appUrl, {});
     try {
       await runAll(client, statements);
@@ -236,7 +248,7 @@ async function setOwnSettings(
   } catch (error) {
     const reason = databaseAdvice(error) ?? (error as Error).message;
     new Logger('Migrations').warn(
-      `sessions of ${appRole} do not begin with what the service needs behind a pooler (${reason}); as an administrator run: ${statements.join('; ')}`,
+      `sessions of ${appRole} lack defaults that the service needs behind a pooler (${reason}); as an administrator run: ${statements.join('; ')}`,
     );
   }
 }

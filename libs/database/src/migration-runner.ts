@@ -7,17 +7,16 @@ import type { PostgresOptions } from './postgres-options';
 /**
  * Applies pending migrations, one after the other. Each runs in a transaction unless its class says
  * `transaction = false`; such a migration must be resumable, as `createIndexConcurrently` is. A statement
- * waits at most one second for a lock. Index builds and drops may wait ten minutes, because nobody queues
- * behind them. A statement that does not get its lock rolls its transaction back, and the migration is tried
- * again.
+ * waits at most 1 s for a lock. Index builds and drops may wait 10 min, because no request queues behind
+ * them. When a lock is refused, the transaction is rolled back and the migration is tried again.
  * @returns the names of the migrations that it applied
- * @throws {CommandError} when a migration does not get its locks in time; those before it stay applied
+ * @throws {CommandError} when a migration does not get its locks in time; earlier ones stay applied
  */
 export async function applyPending(options: PostgresOptions, waiting: LockWaiting): Promise<string[]> {
   const dataSource = await new DataSource(options).initialize();
   const runner = dataSource.createQueryRunner();
   try {
-    // For statements outside of transactions.
+    // For statements outside transactions.
     await runner.query(`SET lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
     const executor = new MigrationExecutor(dataSource, runner);
     const applied: string[] = [];
@@ -40,7 +39,7 @@ async function apply(executor: MigrationExecutor, runner: QueryRunner, migration
   }
   await runner.startTransaction();
   try {
-    // Once more: behind a pooler the session's own may be another's.
+    // Repeated per transaction: behind a pooler, the session may be another than the one set above.
     await runner.query(`SET LOCAL lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
     await executor.executeMigration(migration);
     await runner.commitTransaction();

@@ -4,26 +4,27 @@ import type { QueryRunner } from 'typeorm';
 import { STATEMENT_LOCK_TIMEOUT_MS } from './lock-retry';
 import { quoteIdentifier } from './postgres-options';
 
-/** An index to make while the service works. */
+/** An index to build while the service runs. */
 interface OnlineIndex {
   readonly schema: string;
   readonly name: string;
   readonly table: string;
-  /** What follows the table's name: `(columns) WHERE …` or `USING …`. */
+  /** The part of the statement after the table's name: `(columns) WHERE …` or `USING …`. */
   readonly definition: string;
   readonly isUnique?: boolean;
 }
 
 /**
- * Building and dropping an index wait for open transactions, such as a dump. Requests do not queue behind
- * that wait, so it may last.
+ * Maximum wait of an index build or drop for open transactions, such as a dump. Requests do not queue behind
+ * it, so it may be long.
  */
-const PATIENT_LOCK_TIMEOUT_MS = 600_000;
+const INDEX_LOCK_TIMEOUT_MS = 600_000;
 const PROGRESS_MS = 10_000;
 
 /**
- * Makes an index while others read and write the table. Only for migrations with `transaction = false`. An
- * existing index stays. An INVALID one, which an interrupted build leaves, is dropped and built again.
+ * Builds an index while others read and write the table. Only for migrations with `transaction = false`. A
+ * valid index of that name is left unchanged. An INVALID one, left by an interrupted build, is dropped and
+ * built again.
  */
 export async function createIndexConcurrently(runner: QueryRunner, index: OnlineIndex): Promise<void> {
   const { schema, name, table, definition, isUnique = false } = index;
@@ -32,25 +33,28 @@ export async function createIndexConcurrently(runner: QueryRunner, index: Online
   if (state === 'invalid') await dropIndexConcurrently(runner, schema, name);
   const kind = isUnique ? 'UNIQUE INDEX' : 'INDEX';
   const target = `${quoteIdentifier(schema)}.${quoteIdentifier(table)}`;
-  await patiently(runner, `CREATE ${kind} CONCURRENTLY ${quoteIdentifier(name)} ON ${target} ${definition}`);
+  await runWithLongLockTimeout(
+    runner,
+    `CREATE ${kind} CONCURRENTLY ${quoteIdentifier(name)} ON ${target} ${definition}`,
+  );
 }
 
 /**
- * Drops an index, if it is there, while others read and write its table. Only for migrations with
- * `transaction = false`.
+ * Drops an index, if it exists, while others read and write its table. Only for migrations with `transaction
+ * = false`.
  */
 export async function dropIndexConcurrently(
   runner: QueryRunner,
   schema: string,
   name: string,
 ): Promise<void> {
-  await patiently(
+  await runWithLongLockTimeout(
     runner,
     `DROP INDEX CONCURRENTLY IF EXISTS ${quoteIdentifier(schema)}.${quoteIdentifier(name)}`,
   );
 }
 
-/** Whether an index is there, and whether its build was completed. */
+/** Returns whether an index exists, and whether its build was completed. */
 async function indexState(
   runner: QueryRunner,
   schema: string,
@@ -66,18 +70,18 @@ async function indexState(
   return row.isValid ? 'valid' : 'invalid';
 }
 
-async function patiently(runner: QueryRunner, statement: string): Promise<void> {
+async function runWithLongLockTimeout(runner: QueryRunner, statement: string): Promise<void> {
   const startedMs = SYSTEM_CLOCK.monotonicMs();
   const progress = setInterval(() => {
     const seconds = Math.round((SYSTEM_CLOCK.monotonicMs() - startedMs) / 1_000);
     new Logger('Migrations').log(`${statement}: running for ${String(seconds)} s`);
   }, PROGRESS_MS);
-  await runner.query(`SET lock_timeout = ${String(PATIENT_LOCK_TIMEOUT_MS)}`);
+  await runner.query(`SET lock_timeout = ${String(INDEX_LOCK_TIMEOUT_MS)}`);
   try {
     await runner.query(statement);
   } finally {
     clearInterval(progress);
-    // After a lost connection there is none to set.
+    // A lost connection has no session to reset.
     if (!runner.isReleased) await runner.query(`SET lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
   }
 }

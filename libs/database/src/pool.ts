@@ -4,27 +4,25 @@ import type { DataSource } from 'typeorm';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
 import { HostsPool } from './hosts-pool';
 
-/** Isolation of a transaction, in SQL's words. */
+/** Isolation level of a transaction, under its SQL name. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
 
-/**
- * A statement that each connection has the server parse and plan once. `name` is unique within the service.
- */
+/** A statement that the server parses and plans once per connection. `name` is unique within the service. */
 export interface PreparedStatement {
   readonly name: string;
   readonly text: string;
 }
 
 /**
- * SQL: an array parameter of a prepared statement, for `unnest` or `= ANY`. PostgreSQL does not see its
- * length: it would find that a short list costs less than the ten members that a kept plan assumes, and plan
- * the statement anew each time, at more than the cost of its work.
+ * Returns SQL for an array parameter of a prepared statement, for `unnest` or `= ANY`. It hides the array's
+ * length from the planner. Otherwise a short list would look cheaper than the ten members that a cached plan
+ * assumes, and PostgreSQL would plan each execution anew, at more than the cost of running it.
  */
 export function listParameter(position: number, type: 'text' | 'uuid' | 'bigint'): string {
   return `(SELECT $${String(position)}::${type}[])::${type}[]`;
 }
 
-/** A statement with its parameters, as pg takes it; prepared if it has a name. */
+/** A statement with its parameters, as pg accepts it; prepared if it has a name. */
 export interface Query {
   readonly name?: string;
   readonly text: string;
@@ -33,8 +31,8 @@ export interface Query {
 }
 
 /**
- * Look-ups that come in one turn of the event loop share a connection and a packet: they are sent one behind
- * the other, and none waits for another's response. Each stays a transaction by itself.
+ * Runs the look-ups of one event-loop turn on one connection and in one packet. They are pipelined, so none
+ * waits for another's response. Each stays its own transaction.
  */
 class SharedReads {
   private waiting: { query: Query; resolve: (result: Promise<QueryResult>) => void }[] = [];
@@ -54,7 +52,7 @@ class SharedReads {
       return;
     }
     client.on('error', ignore);
-    const results = sendTogether(
+    const results = sendPipelined(
       client,
       reads.map(({ query }) => query),
     );
@@ -63,8 +61,8 @@ class SharedReads {
   }
 }
 
-/** Sends statements one behind the other, in one packet. */
-function sendTogether(client: PoolClient, queries: readonly (Query | string)[]): Promise<QueryResult>[] {
+/** Sends statements in one packet, pipelined. */
+function sendPipelined(client: PoolClient, queries: readonly (Query | string)[]): Promise<QueryResult>[] {
   const { stream } = client.connection;
   stream.cork();
   const results = queries.map((query) => client.query(query));
@@ -73,9 +71,9 @@ function sendTogether(client: PoolClient, queries: readonly (Query | string)[]):
 }
 
 /**
- * One transaction in two packets: `first` goes with BEGIN, what `next` makes of its rows with COMMIT. That is
- * one statement: of several, one that pg itself refuses to send would not keep the others from being
- * committed.
+ * Runs one transaction in two packets: BEGIN with `first`, then the statement that `next` builds from its
+ * rows with COMMIT. `next` returns at most one statement. With several, one that pg itself refuses to send
+ * would not stop the others from being committed.
  */
 export async function sendTransaction<Row extends object, Written extends object>(
   dataSource: DataSource,
@@ -87,7 +85,7 @@ export async function sendTransaction<Row extends object, Written extends object
   client.on('error', ignore);
   const sent: Promise<QueryResult>[] = [];
   const send = (queries: readonly (Query | string)[]): Promise<QueryResult[]> => {
-    const results = sendTogether(client, queries);
+    const results = sendPipelined(client, queries);
     sent.push(...results);
     return Promise.all(results);
   };
@@ -97,7 +95,7 @@ export async function sendTransaction<Row extends object, Written extends object
       `BEGIN ISOLATION LEVEL ${defaultIsolation}`,
       { ...first, values: first.values ?? [] },
     ]);
-    // A statement that fails turns COMMIT into a rollback, and this into its error.
+    // If the statement fails, COMMIT rolls back and this call throws the statement's error.
     const last = next(found!.rows as Row[]);
     const [written] = await send(last === null ? ['COMMIT'] : [last, 'COMMIT']);
     isCommitted = true;
@@ -105,15 +103,15 @@ export async function sendTransaction<Row extends object, Written extends object
   } finally {
     await Promise.allSettled(sent);
     client.off('error', ignore);
-    // The server rolls back what a closed connection leaves.
+    // Closing the connection rolls back an uncommitted transaction.
     client.release(!isCommitted);
   }
 }
 
-/** A lost connection fails its statements too. */
+/** Ignores a lost connection's error event, because its statements fail too. */
 const ignore = (): void => undefined;
 
-/** Gives a connection back; one that failed is closed. */
+/** Releases a connection once its statements have settled; closes it if it was lost. */
 async function releaseAfter(client: PoolClient, results: readonly Promise<QueryResult>[]): Promise<void> {
   const settled = await Promise.allSettled(results);
   client.off('error', ignore);
@@ -121,19 +119,22 @@ async function releaseAfter(client: PoolClient, results: readonly Promise<QueryR
 }
 
 /**
- * TypeORM begins a transaction without a level, or sends the level as a second statement. Here BEGIN names
- * it: behind a pooler the session may lack the default that we asked for when we connected.
+ * Names the isolation level in BEGIN. TypeORM omits it or sends it as a second statement, and behind a pooler
+ * the session may lack the default that was set when connecting.
  */
-function nameIsolation(client: PoolClient, isolation: Isolation): void {
+function beginWithIsolation(client: PoolClient, isolation: Isolation): void {
   const { prototype } = client.constructor as { prototype: { query: (...query: unknown[]) => unknown } };
   const begin = `START TRANSACTION ISOLATION LEVEL ${isolation}`;
-  const query = (first: unknown, ...others: unknown[]): unknown =>
-    Reflect.apply(prototype.query, client, [first === 'START TRANSACTION' ? begin : first, ...others]);
+  const query = (statement: unknown, ...others: unknown[]): unknown =>
+    Reflect.apply(prototype.query, client, [
+      statement === 'START TRANSACTION' ? begin : statement,
+      ...others,
+    ]);
   client.query = query as PoolClient['query'];
 }
 
 /**
- * What TypeORM is given as its driver: pg, with a pool that we hold too, for prepared statements and metrics.
+ * The driver for TypeORM: pg, with a pool that is also accessible here, for prepared statements and metrics.
  */
 export class PoolDriver {
   /** The constructor that TypeORM calls when it connects. */
@@ -141,8 +142,10 @@ export class PoolDriver {
   private current: HostsPool | null = null;
   private reads: SharedReads | null = null;
 
-  /** @param defaultIsolation of the pool's transactions that name none
-   *  @param addresses of the database, one per host */
+  /**
+   * @param defaultIsolation for transactions that name none
+   * @param addresses URLs of the database, one per host
+   */
   constructor(
     readonly defaultIsolation: Isolation,
     addresses: readonly string[],
@@ -153,17 +156,20 @@ export class PoolDriver {
     };
     this.Pool = class extends HostsPool {
       constructor(config: PoolConfig) {
-        // With `pipeline` pg also closes a connection whose server does not respond within `query_timeout`.
-        // Else it would only give up on the statement, and the connection's next user would wait behind a
-        // response that may never come.
+        // With `pipeline`, pg closes a connection whose server does not respond within `query_timeout`.
+        // Without it, pg would give up only the statement, and the connection's next user would wait behind a
+        // response that may never arrive.
         super({ ...config, pipeline: true }, addresses);
-        this.on('connect', (client) => nameIsolation(client, defaultIsolation));
+        this.on('connect', (client) => beginWithIsolation(client, defaultIsolation));
         hold(this);
       }
     };
   }
 
-  /** The driver of a data source. @throws {TypeError} unless it was made with `postgresOptions` */
+  /**
+   * Returns the driver of a data source.
+   * @throws {TypeError} unless the data source was made with `postgresOptions`
+   */
   static of({ options }: DataSource): PoolDriver {
     const driver: unknown = 'driver' in options ? options.driver : undefined;
     if (driver instanceof PoolDriver) return driver;
@@ -171,7 +177,7 @@ export class PoolDriver {
   }
 
   /**
-   * The pool, also after it was closed.
+   * The pool, even after it was closed.
    * @throws {DatabaseUnavailableError} before the data source has connected
    */
   get pool(): HostsPool {
@@ -180,7 +186,7 @@ export class PoolDriver {
   }
 
   /**
-   * Runs a look-up, together with others of this turn.
+   * Runs a look-up together with the others of this event-loop turn.
    * @throws {DatabaseUnavailableError} before the data source has connected
    */
   read(query: Query): Promise<QueryResult> {
@@ -190,8 +196,8 @@ export class PoolDriver {
 }
 
 /**
- * Rows of a look-up on a hot path: a statement that changes nothing, waits for no lock and reads a bounded
- * number of rows by key. It shares a connection with others of its turn.
+ * Returns the rows of a look-up on a hot path: a statement that changes nothing, waits for no lock and reads
+ * a bounded number of rows by key. It shares a connection with the other look-ups of its event-loop turn.
  * @throws as `queryPrepared`
  */
 export async function readPrepared<Row extends object>(
@@ -204,12 +210,12 @@ export async function readPrepared<Row extends object>(
 }
 
 /**
- * Rows of a statement on a hot path. It goes to the driver directly: TypeORM's query runner, and parsing and
- * planning the statement anew, cost more than a read by primary key. With a transaction's manager it is part
- * of that transaction. Its plan is kept: do not prepare statements on tables that grow and shrink by the
- * minute. A PgBouncer in between that pools by transaction must know prepared statements (1.21 or later,
+ * Returns the rows of a statement on a hot path. Bypasses TypeORM's query runner, which costs more than a
+ * read by primary key, as do parsing and planning. With a transaction's manager, the statement is part of
+ * that transaction. The plan is cached, so do not prepare statements on tables that grow and shrink by the
+ * minute. A PgBouncer that pools by transaction must support prepared statements (1.21 or later,
  * `max_prepared_statements` above 0).
- * @throws the driver's error, which `isConnectionError` and its likes understand
+ * @throws the driver's error, for `isConnectionError` and the like
  */
 export async function queryPrepared<Row extends object>(
   database: DataSource | EntityManager,
@@ -221,8 +227,11 @@ export async function queryPrepared<Row extends object>(
   return (await connection.query<Row>({ name, text, values: [...values] })).rows;
 }
 
-/** As `readPrepared`, each row an array in the order of the selected columns: the cheapest form.
- *  @throws as `queryPrepared` */
+/**
+ * Like `readPrepared`, but returns each row as an array in the order of the selected columns: the cheapest
+ * form.
+ * @throws as `queryPrepared`
+ */
 export async function readPreparedArrays<Row extends unknown[]>(
   dataSource: DataSource,
   statement: PreparedStatement,
@@ -232,7 +241,10 @@ export async function readPreparedArrays<Row extends unknown[]>(
   return (await PoolDriver.of(dataSource).read(query)).rows as Row[];
 }
 
-/** The connection of the manager's transaction. A manager still knows it when its transaction is over. */
+/**
+ * Returns the connection of the manager's transaction. Refuses a transaction that is over, because the
+ * manager still holds its former connection.
+ */
 async function connectionOf({ queryRunner }: EntityManager): Promise<ClientBase> {
   if (queryRunner === undefined) throw new TypeError('the manager belongs to no transaction');
   if (queryRunner.isReleased) throw new QueryRunnerAlreadyReleasedError();

@@ -35,7 +35,7 @@ describe('postgresOptions', () => {
     });
   });
 
-  it('gives statements that are transactions by themselves the isolation that the service wants', () => {
+  it("applies the service's isolation to single statements", () => {
     const options = postgresOptions({
       ...settings,
       url: 'postgres://u:p@db/x',
@@ -46,7 +46,7 @@ describe('postgresOptions', () => {
     );
   });
 
-  it('has no limits where none are wanted', () => {
+  it('sets no timeouts if the statement timeout is 0', () => {
     expect(
       postgresOptions({ ...settings, url: 'postgres://db/x', statementTimeoutMs: 0 }).extra,
     ).not.toHaveProperty('query_timeout');

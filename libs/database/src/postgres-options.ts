@@ -4,7 +4,7 @@ import type { DataSourceOptions, EntityTarget, MigrationInterface, ObjectLiteral
 import { PoolDriver } from './pool';
 import type { Isolation } from './pool';
 
-/** A migration class; listed explicitly, because bundles have no folder to search. */
+/** A migration class. Migrations are listed explicitly, because bundles have no folder to search. */
 type MigrationClass = new () => MigrationInterface;
 /** TypeORM's options for PostgreSQL. */
 export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
@@ -12,38 +12,40 @@ export type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 /** Name of the table that records applied migrations, in the service's schema. */
 export const MIGRATIONS_TABLE = 'migrations';
 
-/** Connecting, and waiting for a free connection of the pool. */
+/** Maximum wait for connecting, and for a free connection of the pool. */
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** How much longer than the server the client waits for an answer: then the server is not there. */
+/** Time that the client waits beyond the server's limit before it considers the server lost. */
 const READ_MARGIN_MS = 2_000;
-/** A stopped process must not hold row locks for long. */
+/** Limits how long a stopped process can hold row locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 const IDLE_CONNECTION_MS = 60_000;
 
-/** What a service says about its database. */
+/** A service's database settings. */
 export interface PostgresSettings {
   url: string;
-  /** The schema that holds every table of the service, and its `search_path`. */
+  /** The schema of all the service's tables, and its `search_path`. */
   schema: string;
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
   entities: readonly EntityTarget<ObjectLiteral>[];
   migrations: readonly MigrationClass[];
-  /** Most connections of this process. */
+  /** Maximum connections of this process. */
   poolSize: number;
-  /** The server ends a statement after this long; 10,000 unless given, 0 for no limit. */
+  /**
+   * Limit in milliseconds after which the server cancels a statement; 10,000 unless given, 0 for no limit.
+   */
   statementTimeoutMs?: number;
   /**
-   * Of transactions that do not say it themselves, single statements among them; PostgreSQL's READ COMMITTED
+   * Isolation of transactions that do not name one, including single statements; PostgreSQL's READ COMMITTED
    * unless given.
    */
   defaultIsolation?: Isolation;
 }
 
 /**
- * TypeORM options for one service's database: bounded waits everywhere, no schema synchronisation, no
- * statement in logs.
+ * Returns TypeORM options for one service's database: every wait is bounded, the schema is never
+ * synchronised, and statements are not logged.
  */
 export function postgresOptions(settings: PostgresSettings): PostgresOptions {
   const parts = addressesOf(settings.url).map(withoutServerOptions);
@@ -84,12 +86,12 @@ export function postgresOptions(settings: PostgresSettings): PostgresOptions {
   };
 }
 
-/** What the sessions of a service's role begin with, in PostgreSQL's words. */
+/** Session defaults of a service's role, under PostgreSQL's names. */
 export type RoleSettings = Readonly<Record<string, string>>;
 
 /**
- * The defaults that every session of the service needs. The service asks for them when it connects. A pooler
- * does not pass that on, so behind one they must be settings of the role.
+ * Returns the defaults that every session of the service needs. The service requests them when it connects,
+ * but a pooler does not pass them on, so behind one they must be settings of the role.
  */
 export function sessionSettings({
   schema,
@@ -104,7 +106,7 @@ export function sessionSettings({
   };
 }
 
-/** An SQL identifier in quotes. */
+/** Returns an SQL identifier in quotes. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -118,7 +120,10 @@ function timeouts(statementTimeoutMs: number): object {
   };
 }
 
-/** pg prefers what the URL says over everything else: its `options` have to be joined with ours. */
+/**
+ * Splits `options` off a URL, so that they can be joined with ours: pg would let those of the URL override
+ * ours.
+ */
 function withoutServerOptions(text: string): { url: string; options: string } {
   const url = new URL(text);
   const options = url.searchParams.get('options');
@@ -127,7 +132,7 @@ function withoutServerOptions(text: string): { url: string; options: string } {
   return { url: url.toString(), options };
 }
 
-/** Server options split at spaces unless these are escaped. */
+/** Returns a server option with its spaces escaped, because the server splits options at spaces. */
 function serverOption(name: string, value: string): string {
   return `-c ${name}=${value.replace(/[\\ ]/g, '\\$&')}`;
 }

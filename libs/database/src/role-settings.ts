@@ -8,16 +8,16 @@ interface Found {
 }
 
 /**
- * Statements that give `role` the settings that it lacks, in this database only. A pooler in transaction mode
- * passes on nothing that a client asks for when it connects, but settings of the role apply to every
- * connection. A time limit or search path that the operator chose stays.
+ * Returns the statements that give `role` the settings that it lacks, in this database only. A pooler in
+ * transaction mode drops the options of a client's connection, but settings of the role apply to every
+ * connection. A time limit or search path set by the operator is kept.
  */
 export async function missingRoleSettings(
   client: Client,
   role: string,
   wanted: RoleSettings,
 ): Promise<string[]> {
-  // Those of the role in this database come first: they win over those of the role everywhere.
+  // Settings of the role in this database come first, because they override its global ones.
   const { rows } = await client.query<Found>(
     `SELECT current_database() AS database, ARRAY(
        SELECT unnest(setconfig) FROM pg_db_role_setting
@@ -39,7 +39,10 @@ export async function missingRoleSettings(
     .map(([name, value]) => `ALTER ROLE ${target} SET ${name} = '${value}'`);
 }
 
-/** The isolation is the service's to decide, the rest the operator's. */
+/**
+ * Whether a setting is satisfied. The service determines the isolation; for the others any operator's value
+ * counts, but a time limit must not be 0.
+ */
 function isSatisfied(name: string, present: string | undefined, wanted: string): boolean {
   if (present === undefined) return false;
   if (name === 'default_transaction_isolation') return present === wanted;

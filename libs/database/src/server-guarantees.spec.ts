@@ -12,10 +12,10 @@ const ALONE: ServerGuarantees = {
 
 describe('weaknessesOf', () => {
   it.each<[string, Partial<ServerGuarantees>, RegExp[]]>([
-    ['a server alone', {}, []],
+    ['a server without standbys', {}, []],
     ['synchronous standbys', { receivers: 2, synchronous_standby_names: '"m2"' }, []],
-    ['synchronous standbys that are away', { synchronous_standby_names: '*' }, []],
-    ['standbys that only follow', { receivers: 1 }, [/synchronous_standby_names is empty/]],
+    ['synchronous standbys that are disconnected', { synchronous_standby_names: '*' }, []],
+    ['asynchronous standbys', { receivers: 1 }, [/synchronous_standby_names is empty/]],
     ['no flush', { fsync: 'off', full_page_writes: 'off' }, [/^fsync is off/, /^full_page_writes is off/]],
     ['no wait for the flush', { synchronous_commit: 'off' }, [/synchronous_commit is off/]],
     [
@@ -24,7 +24,7 @@ describe('weaknessesOf', () => {
       [/synchronous_commit is local/],
     ],
     ['local flush alone', { synchronous_commit: 'local' }, []],
-    ['a log for nobody', { wal_level: 'minimal' }, [/wal_level is minimal/]],
+    ['a minimal WAL', { wal_level: 'minimal' }, [/wal_level is minimal/]],
   ])('%s', (_case, change, expected) => {
     const weaknesses = weaknessesOf({ ...ALONE, ...change });
     expect(weaknesses).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));

@@ -2,18 +2,18 @@ import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import { PoolDriver } from './pool';
 
-/** What a server's configuration says about what it acknowledges. Settings in PostgreSQL's words. */
+/** A server's settings that determine whether acknowledged writes survive, under PostgreSQL's names. */
 export interface ServerGuarantees {
   readonly fsync: string;
   readonly full_page_writes: string;
   readonly synchronous_commit: string;
   readonly synchronous_standby_names: string;
   readonly wal_level: string;
-  /** Receivers of the server's log, whatever they do with it. */
+  /** Number of WAL receivers, whatever they do with the WAL. */
   readonly receivers: number;
 }
 
-/** Anybody may count the receivers; who they are, only a monitoring role sees. */
+/** Any role may count the receivers, but only a monitoring role sees their details. */
 const READ_GUARANTEES = `
   SELECT current_setting('fsync') AS fsync,
          current_setting('full_page_writes') AS full_page_writes,
@@ -22,10 +22,7 @@ const READ_GUARANTEES = `
          current_setting('wal_level') AS wal_level,
          (SELECT count(*)::int FROM pg_stat_replication) AS receivers`;
 
-/**
- * What of a server's configuration breaks the promise that nothing acknowledged is lost, each in words for
- * the log.
- */
+/** Returns the settings that may lose acknowledged writes, each worded for the log. */
 export function weaknessesOf(server: ServerGuarantees): string[] {
   const weaknesses: string[] = [];
   for (const setting of ['fsync', 'full_page_writes'] as const)
@@ -33,23 +30,23 @@ export function weaknessesOf(server: ServerGuarantees): string[] {
       weaknesses.push(`${setting} is off: a crash of the server's machine can damage the database`);
   const hasStandbyNames = server.synchronous_standby_names !== '';
   if (server.synchronous_commit === 'off')
-    weaknesses.push('synchronous_commit is off: a crash loses what was acknowledged last');
+    weaknesses.push('synchronous_commit is off: a crash loses the latest acknowledged writes');
   else if (hasStandbyNames && server.synchronous_commit === 'local')
-    weaknesses.push('synchronous_commit is local: a failover loses what was acknowledged last');
+    weaknesses.push('synchronous_commit is local: a failover loses the latest acknowledged writes');
   if (server.receivers > 0 && !hasStandbyNames)
     weaknesses.push(
-      'the log is streamed, but synchronous_standby_names is empty: a failover loses what was acknowledged last',
+      'the WAL is streamed, but synchronous_standby_names is empty: a failover loses the latest acknowledged writes',
     );
   if (server.wal_level === 'minimal')
     weaknesses.push(
-      'wal_level is minimal: no standby can follow, and no backup can be restored to an instant',
+      'wal_level is minimal: no standby can follow, and no backup can be restored to a point in time',
     );
   return weaknesses;
 }
 
 /**
- * Logs a warning for each weakness of the server, and gives their number. It reads in a transaction, so that
- * a pooler that pools by statement is refused here, in that pooler's words, and not by the first request.
+ * Logs a warning for each weakness of the server and returns their number. Reads in a transaction, so that a
+ * pooler in statement mode refuses it here, with its own message, rather than the first request.
  * @throws the driver's error
  */
 export async function warnOfWeaknesses(dataSource: DataSource): Promise<number> {
@@ -74,10 +71,10 @@ const READ_SESSION = `
          current_setting('idle_in_transaction_session_timeout') AS "idleInTransactionTimeout"`;
 
 /**
- * Tests that sessions have the defaults that the service asks for when it connects. Behind a pooler that does
- * not pass them on, single statements would run at another isolation level, and nothing would end those that
- * hang. A busy pool does not delay it.
- * @throws {Error} naming what is missing and what helps
+ * Checks that sessions have the defaults that the service requests when it connects. Behind a pooler that
+ * drops them, single statements would run at another isolation level, and nothing would end hanging ones. A
+ * busy pool does not delay the check.
+ * @throws {Error} naming the missing defaults and the remedy
  */
 export async function assertSession(dataSource: DataSource): Promise<void> {
   const { pool, defaultIsolation } = PoolDriver.of(dataSource);
@@ -90,7 +87,7 @@ export async function assertSession(dataSource: DataSource): Promise<void> {
   if (idleInTransactionTimeout === '0') wrong.push('idle_in_transaction_session_timeout is not set');
   if (wrong.length === 0) return;
   throw new Error(
-    `the database's sessions do not begin as this service needs (${wrong.join('; ')}), probably because a pooler ignores what it asks for: ` +
-      'migrate again, which sets it for the role, and let the pooler connect anew (RECONNECT)',
+    `the database's sessions lack defaults that this service needs (${wrong.join('; ')}), probably because a pooler drops them: ` +
+      'migrate again, which sets them for the role, and make the pooler reconnect (RECONNECT)',
   );
 }

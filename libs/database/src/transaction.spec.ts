@@ -14,7 +14,7 @@ describe('KeyedMutex', () => {
     expect(mutex.size).toBe(0);
   });
 
-  it('lets what is to be next go before all others that wait', async () => {
+  it('runs a task with isNext before all others that wait', async () => {
     const mutex = new KeyedMutex();
     const order: string[] = [];
     const enter = (name: string, isNext?: boolean): Promise<unknown> =>
@@ -23,7 +23,7 @@ describe('KeyedMutex', () => {
     expect(order).toEqual(['holder', 'next', 'a', 'b']);
   });
 
-  it('lets other keys and those behind a failure go on', async () => {
+  it('does not block other keys, nor the tasks after a failed one', async () => {
     const mutex = new KeyedMutex();
     let release = (): void => undefined;
     const held = mutex.run('a', () => new Promise<void>((resolve) => (release = resolve)));

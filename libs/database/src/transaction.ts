@@ -3,28 +3,28 @@ import { type Clock, fullJitterDelayMs, sleep, SYSTEM_CLOCK } from '@platform/ti
 import { ContentionError, DatabaseUnavailableError, isSerializationFailure } from './errors';
 import { type Isolation, PoolDriver, type PreparedStatement, type Query, sendTransaction } from './pool';
 
-/** How often and how long a transaction is repeated. */
+/** Limits for repeating a transaction. */
 export interface TransactionOptions {
-  /** Attempts in all; 10 unless given. */
+  /** Maximum attempts, including the first; 10 unless given. */
   maxAttempts?: number;
-  /** No further attempt starts after this long; 5,000 ms unless given. */
+  /** Time in milliseconds after which no attempt starts; 5,000 unless given. */
   deadlineMs?: number;
   /**
-   * Transactions of this process that share a key run one after the other. It spares writers of one row most
-   * collisions; those with other replicas remain, and are retried.
+   * Key or keys by which transactions of this process run one after the other. This avoids most collisions
+   * between writers of one row; those with other replicas remain and are retried.
    */
   serializeOn?: string | readonly string[];
-  /** It comes before the others that wait for those keys. */
+  /** Whether it goes ahead of the others that wait for those keys. */
   isNext?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
 
-/** Hears of the collisions of a data source's transactions. */
+/** Observes the collisions of a data source's transactions. */
 export interface TransactionObserver {
-  /** PostgreSQL asked for a repetition, and there is one. */
+  /** Called before a transaction is retried. */
   retried(): void;
-  /** Attempts or time ran out. */
+  /** Called when attempts or time ran out. */
   exhausted(): void;
 }
 
@@ -32,15 +32,15 @@ const BACKOFF = { baseMs: 10, maxMs: 500 };
 const observers = new WeakMap<DataSource, TransactionObserver>();
 const mutexes = new WeakMap<DataSource, KeyedMutex>();
 
-/** Tells `observer` of the collisions of every transaction on the data source. */
+/** Reports the collisions of every transaction on the data source to `observer`. */
 export function observeTransactions(dataSource: DataSource, observer: TransactionObserver): void {
   observers.set(dataSource, observer);
 }
 
 /**
- * Runs `work`, one statement that is a transaction by itself, and repeats it, with full jitter, when
- * PostgreSQL asks for that (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It costs one round
- * trip where `inTransaction` costs three.
+ * Runs `work`, a single statement outside a transaction block, and repeats it with full jitter after a
+ * serialization failure or a deadlock (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It
+ * costs one round trip; `inTransaction` costs three.
  * @throws as `inTransaction`
  */
 export function inStatement<T>(
@@ -48,14 +48,15 @@ export function inStatement<T>(
   work: () => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  return inTurn(dataSource, work, options);
+  return runSerialized(dataSource, work, options);
 }
 
 /**
- * Runs `work` in one transaction and repeats the whole of it, with full jitter, when PostgreSQL asks for that
- * (40001, 40P01). `work` must do everything through `manager` and nothing that a repetition would do twice.
+ * Runs `work` in one transaction, and repeats the whole of it with full jitter after a serialization failure
+ * or a deadlock (40001, 40P01). `work` must do everything through `manager`, and nothing that must not be
+ * repeated.
  * @throws {ContentionError} when attempts or time run out
- * @throws whatever `work` throws, after the rollback. A connection lost during COMMIT leaves the outcome
+ * @throws any error of `work`, after the rollback. After a connection lost during COMMIT the outcome is
  * unknown.
  */
 export function inTransaction<T>(
@@ -64,15 +65,15 @@ export function inTransaction<T>(
   work: (manager: EntityManager) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
-  return inTurn(dataSource, () => runOnce(dataSource, isolation, work), options);
+  return runSerialized(dataSource, () => runOnce(dataSource, isolation, work), options);
 }
 
 /**
- * Runs a transaction in two round trips where `inTransaction` needs four, and repeats it as that does: BEGIN
- * goes with `first`, COMMIT with the statement that `next` makes of its rows, if any. Its isolation is the
- * pool's `defaultIsolation`. `first` may lock but must not write: should the server give up on BEGIN alone,
- * it runs without, and its rows are not looked at.
- * @returns the rows of that statement
+ * Runs a transaction in two round trips (`inTransaction` needs four) and retries it in the same way. BEGIN is
+ * sent with `first`, COMMIT with the statement that `next` builds from the rows of `first`, if any. Its
+ * isolation is the pool's `defaultIsolation`. `first` may lock but must not write: if the server cancels only
+ * BEGIN, `first` runs outside a transaction, and its rows are ignored.
+ * @returns the rows of the statement that `next` builds
  * @throws as `inTransaction`
  */
 export function inTwoRoundTrips<Row extends object, Written extends object>(
@@ -80,10 +81,10 @@ export function inTwoRoundTrips<Row extends object, Written extends object>(
   first: PreparedStatement & Partial<Pick<Query, 'values'>>,
   next: (rows: Row[]) => Query | null,
 ): Promise<Written[]> {
-  return inTurn(dataSource, () => sendTransaction<Row, Written>(dataSource, first, next), {});
+  return runSerialized(dataSource, () => sendTransaction<Row, Written>(dataSource, first, next), {});
 }
 
-function inTurn<T>(
+function runSerialized<T>(
   dataSource: DataSource,
   attemptOnce: () => Promise<T>,
   options: TransactionOptions,
@@ -94,7 +95,7 @@ function inTurn<T>(
   if (serializeOn === undefined) return run();
   const mutex = mutexOf(dataSource);
   if (typeof serializeOn === 'string') return mutex.run(serializeOn, run, isNext);
-  // Everybody takes several in the same order, so that no two wait for each other.
+  // Keys are acquired in sorted order, so that no two transactions wait for each other.
   const keys = [...new Set(serializeOn)].sort();
   return keys.reduceRight((work, key) => () => mutex.run(key, work, isNext), run)();
 }
@@ -115,8 +116,8 @@ async function repeat<T>(
     return new ContentionError(message, { cause });
   };
   for (let attempt = 1; ; attempt += 1) {
-    // Also the first one: it may have waited long for its turn.
-    if (clock.monotonicMs() > deadlineAtMs) throw exhausted('no turn for the transaction in time');
+    // Checked for the first attempt too, which may have waited long for its keys.
+    if (clock.monotonicMs() > deadlineAtMs) throw exhausted('the transaction could not start in time');
     try {
       return await attemptOnce();
     } catch (error) {
@@ -138,40 +139,42 @@ async function runOnce<T>(
 ): Promise<T> {
   const runner = dataSource.createQueryRunner();
   try {
-    // First and outside of `inside`: without a connection there is nothing to roll back.
+    // Connects outside `runWith`: without a connection there is nothing to roll back.
     await runner.connect();
-    return await inside(runner, isolation, work);
+    return await runWith(runner, isolation, work);
   } finally {
     await runner.release();
   }
 }
 
-async function inside<T>(
+async function runWith<T>(
   runner: QueryRunner,
   isolation: Isolation,
   work: (manager: EntityManager) => Promise<T>,
 ): Promise<T> {
   try {
-    await begin(runner, isolation);
+    await startTransaction(runner, isolation);
     const result = await work(runner.manager);
     await runner.commitTransaction();
     return result;
   } catch (error) {
-    // TypeORM releases the runner when its connection is lost; every later error is a consequence of the
-    // loss.
+    // TypeORM releases the runner when its connection is lost. Every later error is only a consequence.
     if (runner.isReleased) throw new DatabaseUnavailableError('the connection was lost', { cause: error });
     await rollBack(runner, error);
     throw error;
   }
 }
 
-/** One round trip; two at another isolation than the pool's, which TypeORM sets by a statement of its own. */
-async function begin(runner: QueryRunner, isolation: Isolation): Promise<void> {
+/**
+ * Begins a transaction in one round trip; in two if its isolation is not the pool's, because TypeORM sets it
+ * by another statement.
+ */
+async function startTransaction(runner: QueryRunner, isolation: Isolation): Promise<void> {
   const { defaultIsolation } = PoolDriver.of(runner.dataSource);
   await runner.startTransaction(isolation === defaultIsolation ? undefined : isolation);
 }
 
-/** A failed rollback is reported with the error that made it necessary. */
+/** Rolls back. A failed rollback is reported together with the error that made it necessary. */
 async function rollBack(runner: QueryRunner, error: unknown): Promise<void> {
   try {
     await runner.rollbackTransaction();
@@ -188,14 +191,14 @@ function mutexOf(dataSource: DataSource): KeyedMutex {
   return mutex;
 }
 
-/** One piece of work at a time per key, in the order of arrival, within this process. */
+/** Runs one task at a time per key, in order of arrival, within this process. */
 export class KeyedMutex {
-  /** Those that wait, by the key that somebody holds. */
+  /** The tasks that wait for each key that is held. */
   private readonly waiting = new Map<string, (() => void)[]>();
 
   /**
-   * Runs `work` once nobody before holds `key`. The turn ends when `work` settles.
-   * @param isNext it comes before all others that wait
+   * Runs `work` once `key` is free, and holds the key until `work` settles.
+   * @param isNext whether it goes ahead of all others that wait
    */
   async run<T>(key: string, work: () => Promise<T>, isNext = false): Promise<T> {
     const waiting = this.waiting.get(key);
@@ -208,18 +211,18 @@ export class KeyedMutex {
     try {
       return await work();
     } finally {
-      this.passOn(key);
+      this.release(key);
     }
   }
 
-  /** Keys that somebody holds or waits for. */
+  /** Number of keys that are held. */
   get size(): number {
     return this.waiting.size;
   }
 
-  private passOn(key: string): void {
-    const begin = this.waiting.get(key)?.shift();
-    if (begin === undefined) this.waiting.delete(key);
-    else begin();
+  private release(key: string): void {
+    const startNext = this.waiting.get(key)?.shift();
+    if (startNext === undefined) this.waiting.delete(key);
+    else startNext();
   }
 }

@@ -1,17 +1,20 @@
 import { SECOND_MS } from '@platform/time';
 
-/** How long anything waits for its turn. */
+/** Maximum wait for a turn. */
 const WAIT_LIMIT_MS = 3 * SECOND_MS;
 
-/** What refused it: too many of its share waited, or too many in all, or it waited for too long. */
+/**
+ * The bound that was exceeded: too many waiting in its share, too many waiting in this replica, or too long a
+ * wait.
+ */
 export const TURN_BOUNDS = ['share', 'replica', 'time'] as const;
 export type TurnBound = (typeof TURN_BOUNDS)[number];
 
 export interface Share {
   readonly key: string;
-  /** How many of the share may run at once. */
+  /** Maximum of the share that run at once. */
   readonly limit: number;
-  /** How many of the share may wait, where it differs from the others. */
+  /** Maximum of the share that wait, if it differs from the default. */
   readonly mayWait?: number;
 }
 
@@ -20,38 +23,48 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** Turns of things that share a number of places. Whoever has to wait waits here, without a connection. */
+/**
+ * Limits concurrent work, in all and per share. Work that has to wait does so here, without holding a
+ * connection.
+ */
 export class Turns {
   private readonly running = new Map<string, number>();
   private readonly waiting = new Set<Waiting>();
-  /** How many wait, by share. */
+  /** Number of waiting tasks, by share. */
   private readonly waitingByKey = new Map<string, number>();
-  private runningInAll = 0;
+  private totalRunning = 0;
 
-  /** @param refusal counts what is refused, and gives the error for it */
+  /**
+   * @param limit maximum that run at once, in all
+   * @param mayWait maximum that wait, per share and in all
+   * @param refusal counts a refusal and returns its error
+   */
   constructor(
     private readonly limit: number,
     private readonly mayWait: { readonly perShare: number; readonly inAll: number },
     private readonly refusal: (bound: TurnBound) => Error,
   ) {}
 
-  /** What runs, and what waits. */
+  /** Numbers of running and waiting tasks. */
   get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.runningInAll, waiting: this.waiting.size };
+    return { running: this.totalRunning, waiting: this.waiting.size };
   }
 
-  /** Runs `work` as soon as all its shares, and the whole, have room. @throws the `refusal` */
+  /**
+   * Runs `work` as soon as the whole and each of its shares have room.
+   * @throws the error of `refusal`
+   */
   async run<T>(shares: readonly Share[], work: () => Promise<T>): Promise<T> {
-    if (this.mayRun(shares)) this.take(shares);
-    else await this.turn(shares);
+    if (this.mayRun(shares)) this.start(shares);
+    else await this.waitForTurn(shares);
     try {
       return await work();
     } finally {
-      this.giveBack(shares);
+      this.release(shares);
     }
   }
 
-  private async turn(shares: readonly Share[]): Promise<void> {
+  private async waitForTurn(shares: readonly Share[]): Promise<void> {
     const { perShare } = this.mayWait;
     if (shares.some(({ key, mayWait = perShare }) => this.waitingOf(key) >= mayWait))
       throw this.refusal('share');
@@ -65,8 +78,8 @@ export class Turns {
         },
       };
       const timer = setTimeout(() => {
-        this.leave(waiting);
-        // Those before it take too long, as when the database is away: not the caller's fault.
+        this.dequeue(waiting);
+        // The tasks ahead take too long, as in a database outage: not the caller's fault.
         reject(this.refusal('time'));
       }, WAIT_LIMIT_MS);
       this.waiting.add(waiting);
@@ -74,29 +87,29 @@ export class Turns {
     });
   }
 
-  /** Those that waited longest come first, of those whose shares have room. */
-  private giveBack(shares: readonly Share[]): void {
-    this.runningInAll -= 1;
+  /** Frees the shares and starts every waiting task whose shares have room, the longest waiting first. */
+  private release(shares: readonly Share[]): void {
+    this.totalRunning -= 1;
     for (const { key } of shares) {
-      const left = this.runningOf(key) - 1;
-      if (left === 0) this.running.delete(key);
-      else this.running.set(key, left);
+      const remaining = this.runningOf(key) - 1;
+      if (remaining === 0) this.running.delete(key);
+      else this.running.set(key, remaining);
     }
     for (const waiting of this.waiting) {
       if (!this.mayRun(waiting.shares)) continue;
-      this.leave(waiting);
-      this.take(waiting.shares);
+      this.dequeue(waiting);
+      this.start(waiting.shares);
       waiting.start();
     }
   }
 
-  private take(shares: readonly Share[]): void {
-    this.runningInAll += 1;
+  private start(shares: readonly Share[]): void {
+    this.totalRunning += 1;
     for (const { key } of shares) this.running.set(key, this.runningOf(key) + 1);
   }
 
   private mayRun(shares: readonly Share[]): boolean {
-    return this.runningInAll < this.limit && this.hasRoom(shares);
+    return this.totalRunning < this.limit && this.hasRoom(shares);
   }
 
   private hasRoom(shares: readonly Share[]): boolean {
@@ -107,12 +120,12 @@ export class Turns {
     return this.running.get(key) ?? 0;
   }
 
-  private leave(waiting: Waiting): void {
+  private dequeue(waiting: Waiting): void {
     this.waiting.delete(waiting);
     for (const { key } of waiting.shares) {
-      const left = this.waitingOf(key) - 1;
-      if (left === 0) this.waitingByKey.delete(key);
-      else this.waitingByKey.set(key, left);
+      const remaining = this.waitingOf(key) - 1;
+      if (remaining === 0) this.waitingByKey.delete(key);
+      else this.waitingByKey.set(key, remaining);
     }
   }
 

@@ -3,7 +3,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { postgresOptions, runMigrations } from '../src';
 import type { PostgresSettings } from '../src';
 
-/** The smallest service's database: one table of counters. */
+/** Schema of a minimal service: one table of counters. */
 class CreateCounters1700000000001 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(
@@ -19,7 +19,7 @@ class CreateCounters1700000000001 implements MigrationInterface {
 
 class AddNotes1700000000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    // Long enough for a second process to get in between if nothing kept it out.
+    // Long enough for a second process to interfere if no lock excluded it.
     await runner.query('SELECT pg_sleep(0.2)');
     await runner.query(
       'CREATE TABLE note (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL)',
@@ -45,7 +45,9 @@ export function counterSettings(url: string, overrides: Partial<PostgresSettings
   };
 }
 
-/** Fills a database for `createTestDatabase`, with what a service that counts needs granted to `appRole`. */
+/**
+ * Migrates a database for `createTestDatabase`, with the grants that a counting service needs for `appRole`.
+ */
 export function migrateCounters(ownerUrl: string, appRole: string): Promise<string[]> {
   const appRoleGrants = (role: string): string[] => [
     `GRANT SELECT, INSERT, UPDATE, DELETE ON counting.counter, counting.note TO ${role}`,
@@ -53,7 +55,7 @@ export function migrateCounters(ownerUrl: string, appRole: string): Promise<stri
   return runMigrations(counterSettings(ownerUrl), { appRole, appRoleGrants });
 }
 
-/** As the role of the application: tests pass the `url` of their database. */
+/** Connects as the application's role, which the test database's `url` names. */
 export function connectCounters(url: string, overrides: Partial<PostgresSettings> = {}): Promise<DataSource> {
   return new DataSource(postgresOptions(counterSettings(url, overrides))).initialize();
 }

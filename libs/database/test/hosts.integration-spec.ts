@@ -9,7 +9,7 @@ import { connectCounters, counterSettings } from './counters';
 
 const IS_STANDBY = 'SELECT pg_is_in_recovery() AS standby, pg_sleep(0.1)';
 
-/** A server in hot standby that lets the same user into a database of the same name. */
+/** Starts a hot standby with the same user and a database of the same name. */
 async function startStandby(url: string) {
   const { server, stop } = await startPrivatePostgresql();
   const { username, password, pathname } = new URL(url);
@@ -46,8 +46,8 @@ describe('a database with several hosts', () => {
     dataSource = await connectCounters(through(proxies, parameters), { poolSize: 20 });
     return dataSource;
   };
-  /** What many connections at once see. */
-  const look = async (): Promise<boolean[]> => {
+  /** Returns, for 20 connections at once, whether each is at a standby. */
+  const seenStandbys = async (): Promise<boolean[]> => {
     const rows = await Promise.all(Array.from({ length: 20 }, () => dataSource!.query(IS_STANDBY)));
     return rows.map(([{ standby: isStandby }]) => isStandby as boolean);
   };
@@ -75,61 +75,61 @@ describe('a database with several hosts', () => {
 
   it('spreads over them', async () => {
     await open([first, toStandby]);
-    expect(new Set(await look())).toEqual(new Set([true, false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([true, false]));
   });
 
-  it('takes none that refuses writes, where they are wanted', async () => {
+  it('uses no read-only host with target_session_attrs=read-write', async () => {
     await open([toStandby, first, toStandby], '?target_session_attrs=read-write');
-    expect(new Set(await look())).toEqual(new Set([false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([false]));
     await expect(open([toStandby], '?target_session_attrs=read-write')).rejects.toThrow(
       'the server takes no writes',
     );
   });
 
-  it('migrates at the one that takes writes', async () => {
+  it('migrates at the host that accepts writes', async () => {
     const url = through([toStandby, first], '?target_session_attrs=read-write');
     expect(await runMigrations(counterSettings(url))).toHaveLength(2);
   });
 
-  it('goes to the next when one refuses, at start and later', async () => {
+  it('uses the next host when one refuses connections, at startup and later', async () => {
     await first.refuse();
     await open([first, second]);
-    await look();
+    await seenStandbys();
     await first.restore();
     await second.refuse();
     await eventually(() => expect(PoolDriver.of(dataSource!).pool.totalCount).toBe(0));
-    expect(new Set(await look())).toEqual(new Set([false]));
+    expect(new Set(await seenStandbys())).toEqual(new Set([false]));
   });
 
-  it('leaves one that stands still, and the statement that waits there fails', async () => {
+  it('abandons a frozen host, and fails the statement that waits there', async () => {
     await second.refuse();
     await open([first, second]);
-    await look();
+    await seenStandbys();
     await second.restore();
     const startedAtMs = performance.now();
     first.freeze();
     const lost = await dataSource!.query('SELECT 1').catch((error: unknown) => error);
     expect(isConnectionError(lost)).toBe(true);
-    await look();
+    await seenStandbys();
     expect(performance.now() - startedAtMs).toBeLessThan(6_000);
   });
 
-  it('leaves no host over a statement that takes long', async () => {
+  it('does not abandon a host over a slow statement', async () => {
     await open([first, second]);
     await expect(dataSource!.query("SELECT pg_sleep(6), 'done' AS word")).resolves.toMatchObject([
       { word: 'done' },
     ]);
   });
 
-  it('goes where the writes go', async () => {
+  it('follows a promotion to the new primary', async () => {
     await open([first, toStandby], '?target_session_attrs=read-write');
-    await look();
+    await seenStandbys();
     await first.refuse();
-    await expect(look()).rejects.toThrow();
+    await expect(seenStandbys()).rejects.toThrow();
     const admin = new Client({ connectionString: standby.server.url });
     await admin.connect();
     await admin.query('SELECT pg_promote()');
     await admin.end();
-    await eventually(async () => expect(new Set(await look())).toEqual(new Set([false])));
+    await eventually(async () => expect(new Set(await seenStandbys())).toEqual(new Set([false])));
   });
 });

@@ -34,7 +34,7 @@ class IndexCounters1700000000004 extends ForwardOnly implements MigrationInterfa
   }
 }
 
-/** Reads and writes the table all the time, as requests do, and notes how long the slowest took. */
+/** Reads and writes the table continuously, as requests do, and records the slowest statement. */
 class Load {
   readonly failures: unknown[] = [];
   slowestMs = 0;
@@ -64,7 +64,7 @@ class Load {
 
 describe('migrations of a database in use', () => {
   let database: TestDatabase;
-  /** A transaction that has read the tables and stays open, as a dump does. */
+  /** An open transaction that has read the tables, as a dump has. */
   let dump: Client;
   let service: DataSource;
   let load: Load;
@@ -107,12 +107,12 @@ describe('migrations of a database in use', () => {
     await database.drop();
   });
 
-  it('wait for a lock a second at a time, so that requests go on, and say that they wait', async () => {
+  it('wait for a lock 1 s at a time, so that requests continue, and log the wait', async () => {
     const migrated = migrate([WidenCounters1700000000003]);
     await eventually(() =>
       expect(log.join('')).toMatch(/WidenCounters\d+: another transaction holds a lock.*attempt 3/),
     );
-    // What it had got is given up between two attempts.
+    // The locks that an attempt acquired are released before the next attempt.
     await dump.query('COMMIT');
     expect(await migrated).toEqual(['WidenCounters1700000000003']);
     await load.stop();
@@ -121,7 +121,7 @@ describe('migrations of a database in use', () => {
     expect(await database.query('SELECT unit FROM counting.counter')).toHaveLength(1);
   }, 60_000);
 
-  it('end with advice when the lock cannot be had in time, and can be run again', async () => {
+  it('fail with advice when the lock is not granted in time, and can be run again', async () => {
     await expect(migrate([WidenCounters1700000000003], 2_000)).rejects.toMatchObject({
       name: 'CommandError',
       message: expect.stringMatching(
@@ -143,7 +143,7 @@ describe('migrations of a database in use', () => {
     expect(load.slowestMs).toBeLessThan(1_500);
   }, 60_000);
 
-  it('build an index anew that a killed run has left behind', async () => {
+  it('rebuild an invalid index that a killed run left behind', async () => {
     const killed = migrate([IndexCounters1700000000004]).catch((error: unknown) => error);
     await eventually(async () =>
       expect(await indexes()).toEqual([{ name: 'counter_by_value', valid: false }]),
@@ -159,7 +159,7 @@ describe('migrations of a database in use', () => {
     expect(await indexes()).toEqual([{ name: 'counter_by_value', valid: true }]);
   }, 60_000);
 
-  it('take turns also while one builds an index, which waits for every snapshot', async () => {
+  it('exclude each other even while one builds an index, which waits for every snapshot', async () => {
     await dump.query('COMMIT');
     const both = await Promise.all([1, 2, 3].map(() => migrate([IndexCounters1700000000004], 20_000)));
     expect(both.filter((names) => names.length > 0)).toEqual([['IndexCounters1700000000004']]);

@@ -5,12 +5,12 @@ import type { TestDatabase } from '@platform/testing';
 import { migrateFromEnvironment, runMigrations } from '../src';
 import { MIGRATION_NAMES, connectCounters, counterSettings } from './counters';
 
-/** Its type and length; process id and secret follow. */
+/** Type and length of the message; process id and secret follow. */
 const BACKEND_KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
 const empty = (): Promise<void> => Promise.resolve();
 const grants = (role: string): string[] => [`GRANT SELECT, UPDATE ON counting.counter TO ${role}`];
 
-/** What PgBouncer does to a client: the process id that it is told is not that of its server. */
+/** Starts a proxy that imitates PgBouncer: it gives clients a process id that is not their server's. */
 async function startPooler(databaseUrl: string): Promise<{ url: string; stop: () => void }> {
   const { hostname, port } = new URL(databaseUrl);
   const server = createServer((client) => {
@@ -39,7 +39,7 @@ describe('migrations', () => {
 
   afterEach(() => database.drop());
 
-  it('are applied once, whatever the number of processes that try at the same time', async () => {
+  it('are applied once, however many processes run them concurrently', async () => {
     const settings = counterSettings(database.ownerUrl);
     const applied = await Promise.all([1, 2, 3, 4].map(() => runMigrations(settings)));
     expect(applied.filter((names) => names.length > 0)).toEqual([MIGRATION_NAMES]);
@@ -48,7 +48,7 @@ describe('migrations', () => {
     );
   });
 
-  it('warn of a pooler, which has their lock in a session of its own', async () => {
+  it('warn of a pooler, which may hold their lock in another session', async () => {
     const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
     const pooler = await startPooler(database.ownerUrl);
     await runMigrations(counterSettings(database.ownerUrl));
@@ -66,7 +66,7 @@ describe('migrations', () => {
     expect(tables).toEqual([{ schemaname: 'counting' }]);
   });
 
-  it('give the role of the application what it needs and no more', async () => {
+  it("grant the application's role only what it needs", async () => {
     const { role, url } = await database.createRole();
     const run = (): Promise<string[]> =>
       runMigrations(counterSettings(database.ownerUrl), { appRole: role, appRoleGrants: grants });
@@ -81,7 +81,7 @@ describe('migrations', () => {
     }
   });
 
-  it('run as the migrating user and grant to the user of the application, as the environment says', async () => {
+  it("run as the migrating user and grant to the application's user, both from the environment", async () => {
     const { url } = await database.createRole();
     const { url: _url, poolSize: _poolSize, ...settings } = counterSettings('');
     const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
@@ -99,7 +99,7 @@ describe('migrations', () => {
     await expect(migrateFromEnvironment(counterSettings(''), {})).rejects.toThrow('DATABASE_URL');
   });
 
-  it('gives up on a database that does not come up, and says so without an address', async () => {
+  it('fail without revealing the address if the database does not come up', async () => {
     const env = { DATABASE_URL: 'postgres://app:hunter2@localhost:9/none' };
     const failed = migrateFromEnvironment(counterSettings(''), env, 1);
     await expect(failed).rejects.toMatchObject({

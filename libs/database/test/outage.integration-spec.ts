@@ -73,7 +73,7 @@ describe('a database outage', () => {
   const expectStatus = (path: string, status: number): Promise<void> =>
     eventually(async () => expect((await get(path)).status).toBe(status));
 
-  it('begins after a look at what the server keeps', async () => {
+  it('starts after the weaknesses of the server were counted', async () => {
     const text = await app.get(Metrics).registry.metrics();
     expect(text).toMatch(/^database_weaknesses\{database="counting"\} \d$/m);
   });
@@ -88,7 +88,7 @@ describe('a database outage', () => {
     expect((await get('/health/ready')).body.checks).toEqual({ migrations: 'ok', database: 'ok' });
   });
 
-  it('is answered with 503 and Retry-After while it lasts, and is over when the database is back', async () => {
+  it('causes 503 with Retry-After while it lasts, and ends when the database is back', async () => {
     expect((await get('/hits')).body).toEqual([{ value: 0 }]);
     await proxy.refuse();
     const response = await get('/hits');
@@ -96,7 +96,7 @@ describe('a database outage', () => {
     expect(response.headers['content-type']).toMatch('application/problem+json');
     expect(response.headers['retry-after']).toBe('1');
     expect(response.text).not.toContain('127.0.0.1');
-    // The result of a check counts for a second.
+    // A check's result is cached for 1 s.
     await expectStatus('/health/ready', 503);
     expect((await get('/health/live')).status).toBe(200);
     await proxy.restore();
@@ -104,7 +104,7 @@ describe('a database outage', () => {
     await expectStatus('/health/ready', 200);
   });
 
-  it('is answered within the time limits when the database stops answering', async () => {
+  it('causes 503 within the time limits when the database stops responding', async () => {
     proxy.freeze();
     const responses = await Promise.all(Array.from({ length: 5 }, () => get('/hits')));
     expect(responses.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
@@ -112,13 +112,13 @@ describe('a database outage', () => {
     await expectStatus('/hits', 200);
   });
 
-  it('takes a statement over its limit, and a pool without a free connection, for one', async () => {
+  it('causes 503 for a statement over its limit, and for a pool without a free connection', async () => {
     const [slow] = await Promise.all([get('/slow'), get('/slow'), get('/slow')]);
     expect(slow.status).toBe(503);
     await expectStatus('/hits', 200);
   });
 
-  it('is told from a busy pool: the replica stays ready while all connections are in use', async () => {
+  it('differs from a busy pool: the replica stays ready while all connections are in use', async () => {
     const dataSource = app.get(DataSource);
     let end = (): void => undefined;
     const isOver = new Promise<void>((resolve) => (end = resolve));
@@ -144,7 +144,7 @@ describe('a database outage', () => {
     await expectStatus('/health/ready', 200);
   });
 
-  it('does not hide in a transaction, nor keep its connection', async () => {
+  it('is reported in a transaction, which releases its connection', async () => {
     const dataSource = await connectCounters(proxy.url, { poolSize: 1 });
     try {
       const cutOff = inTransaction(dataSource, 'REPEATABLE READ', async (manager) => {
@@ -161,7 +161,7 @@ describe('a database outage', () => {
     }
   });
 
-  it('takes a connection from the pool whose server stops answering in a transaction', async () => {
+  it('removes a connection from the pool if its server stops responding in a transaction', async () => {
     const dataSource = await connectCounters(proxy.url, { poolSize: 1, statementTimeoutMs: 500 });
     try {
       const frozen = inTransaction(dataSource, 'READ COMMITTED', (manager) => {
@@ -194,7 +194,7 @@ describe('a database outage', () => {
     }
   });
 
-  it('is overcome by waiting, as long as it is shorter than the limit', async () => {
+  it('is survived by retries if it is shorter than their deadline', async () => {
     await proxy.refuse();
     const connecting = withConnectionRetry(() => connectCounters(proxy.url), { delaysMs: [10, 100, 1_000] });
     await proxy.restore();

@@ -28,7 +28,7 @@ describe('queryPrepared', () => {
 
   const find = (name: string): Promise<unknown[]> => queryPrepared(dataSource, READ, [name]);
 
-  it('has the server parse a statement once for each connection', async () => {
+  it('prepares a statement once per connection', async () => {
     await find('hits');
     expect(await find('hits')).toEqual([{ value: 0 }]);
     expect(await queryPrepared(dataSource, PREPARED, [])).toEqual(
@@ -39,14 +39,14 @@ describe('queryPrepared', () => {
   it.each([
     ['unnest', `SELECT value FROM unnest(${listParameter(1, 'text')}) AS n JOIN counter ON name = n`],
     ['= ANY', `SELECT value FROM counter WHERE name = ANY (${listParameter(1, 'text')})`],
-  ])('keeps the plan of a statement over a list, however short (%s)', async (name, text) => {
+  ])('uses a cached plan for a statement over a short list (%s)', async (name, text) => {
     for (let run = 1; run <= 7; run += 1)
       expect(await queryPrepared(dataSource, { name, text }, [['hits']])).toEqual([{ value: 0 }]);
-    // PostgreSQL plans the first five for their parameters, to know what that costs.
+    // PostgreSQL plans the first five executions for their parameters, to estimate the cost.
     expect(await queryPrepared(dataSource, PLANS, [name])).toEqual([{ custom: 5, generic: 2 }]);
   });
 
-  it('is part of the transaction whose manager it is given', async () => {
+  it('is part of the transaction of a given manager', async () => {
     await inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
       expect(await queryPrepared(manager, ADD, ['kept', 7])).toEqual([{ value: 7 }]);
       expect(await queryPrepared(manager, READ, ['kept'])).toEqual([{ value: 7 }]);
@@ -65,7 +65,7 @@ describe('queryPrepared', () => {
     expect(await find('lost')).toEqual([]);
   });
 
-  it('fails with an error that says what the database objects to', async () => {
+  it('fails with an error that names the violated constraint', async () => {
     const again = inTransaction(dataSource, 'READ COMMITTED', (manager) =>
       queryPrepared(manager, ADD, ['hits', 1]),
     );
@@ -76,7 +76,7 @@ describe('queryPrepared', () => {
     expect(isUniqueViolation(error, 'counter_pkey')).toBe(true);
   });
 
-  it('refuses a manager whose transaction is over: its connection is somebody else’s by now', async () => {
+  it('refuses a manager whose transaction is over, because its connection may be in use elsewhere', async () => {
     let kept: EntityManager | undefined;
     await inTransaction(dataSource, 'READ COMMITTED', (manager) => {
       kept = manager;

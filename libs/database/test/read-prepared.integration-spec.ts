@@ -4,7 +4,7 @@ import type { DataSource } from 'typeorm';
 import { PoolDriver, isConnectionError, readPrepared, readPreparedArrays } from '../src';
 import { connectCounters, migrateCounters } from './counters';
 
-const WHO = { name: 'who', text: 'SELECT pg_backend_pid() AS pid, $1::text AS asked' };
+const LOOK_UP = { name: 'look-up', text: 'SELECT pg_backend_pid() AS pid, $1::text AS asked' };
 const DIVIDE = { name: 'divide', text: 'SELECT 1 / $1::integer AS quotient' };
 const DIE = { name: 'die', text: 'SELECT pg_terminate_backend(pg_backend_pid()), $1::text' };
 
@@ -22,39 +22,40 @@ describe('readPrepared', () => {
     await database.drop();
   });
 
-  const who = (asked: string) => readPrepared<{ pid: number; asked: string }>(dataSource, WHO, [asked]);
+  const lookUp = (asked: string) =>
+    readPrepared<{ pid: number; asked: string }>(dataSource, LOOK_UP, [asked]);
 
-  it('sends what is asked in one turn over one connection, and gives each its own response', async () => {
-    const answers = (await Promise.all(['a', 'b', 'c'].map(who))).flat();
-    expect(answers.map(({ asked }) => asked)).toEqual(['a', 'b', 'c']);
-    expect(new Set(answers.map(({ pid }) => pid)).size).toBe(1);
-    expect(await readPreparedArrays(dataSource, WHO, ['d'])).toEqual([[answers[0]!.pid, 'd']]);
+  it('runs the look-ups of one turn on one connection, and returns each its own rows', async () => {
+    const rows = (await Promise.all(['a', 'b', 'c'].map(lookUp))).flat();
+    expect(rows.map(({ asked }) => asked)).toEqual(['a', 'b', 'c']);
+    expect(new Set(rows.map(({ pid }) => pid)).size).toBe(1);
+    expect(await readPreparedArrays(dataSource, LOOK_UP, ['d'])).toEqual([[rows[0]!.pid, 'd']]);
   });
 
   it('fails only the statement that PostgreSQL refuses, and keeps the connection', async () => {
-    const [{ pid } = { pid: 0 }] = await who('before');
+    const [{ pid } = { pid: 0 }] = await lookUp('before');
     const [one, refused, two] = await Promise.allSettled([
-      who('one'),
+      lookUp('one'),
       readPrepared(dataSource, DIVIDE, [0]),
-      who('two'),
+      lookUp('two'),
     ]);
     expect([one, two]).toMatchObject([
       { value: [{ pid, asked: 'one' }] },
       { value: [{ pid, asked: 'two' }] },
     ]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: '22012' } });
-    expect(await who('after')).toEqual([{ pid, asked: 'after' }]);
+    expect(await lookUp('after')).toEqual([{ pid, asked: 'after' }]);
   });
 
-  it('fails all behind a lost connection, and opens another', async () => {
-    const asked = await Promise.allSettled([readPrepared(dataSource, DIE, ['x']), who('behind')]);
+  it('fails every look-up on a lost connection, and opens another connection', async () => {
+    const asked = await Promise.allSettled([readPrepared(dataSource, DIE, ['x']), lookUp('behind')]);
     const reasons = asked.map((each) => (each.status === 'rejected' ? each.reason : each.value) as unknown);
     expect(reasons.map(isConnectionError)).toEqual([true, true]);
-    expect(await who('again')).toMatchObject([{ asked: 'again' }]);
+    expect(await lookUp('again')).toMatchObject([{ asked: 'again' }]);
   });
 
   it('returns every connection', async () => {
-    await Promise.allSettled([who('x'), readPrepared(dataSource, DIVIDE, [0])]);
+    await Promise.allSettled([lookUp('x'), readPrepared(dataSource, DIVIDE, [0])]);
     const { pool } = PoolDriver.of(dataSource);
     expect({ waiting: pool.waitingCount, busy: pool.totalCount - pool.idleCount }).toEqual({
       waiting: 0,
@@ -62,9 +63,9 @@ describe('readPrepared', () => {
     });
   });
 
-  it('fails like a statement when there is no connection', async () => {
+  it('fails with a connection error if there is no connection', async () => {
     const lost = await connectCounters(database.url, { poolSize: 1 });
     await lost.destroy();
-    await expect(readPrepared(lost, WHO, ['x']).catch(isConnectionError)).resolves.toBe(true);
+    await expect(readPrepared(lost, LOOK_UP, ['x']).catch(isConnectionError)).resolves.toBe(true);
   });
 });

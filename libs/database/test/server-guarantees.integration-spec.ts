@@ -5,7 +5,7 @@ import { connectCounters } from './counters';
 
 const WARNING = 'PostgreSQL keeps less than it acknowledges: synchronous_commit is off';
 
-describe('what a server keeps', () => {
+describe('the weaknesses of a server', () => {
   let database: TestDatabase;
 
   beforeAll(async () => {
@@ -14,8 +14,8 @@ describe('what a server keeps', () => {
 
   afterAll(() => database.drop());
 
-  /** What a service finds that starts now, as the role of an application. */
-  async function look(): Promise<{ weaknesses: number; log: string }> {
+  /** Returns the weaknesses that a service finds if it starts now, as the application's role. */
+  async function start(): Promise<{ weaknesses: number; log: string }> {
     const written = jest.spyOn(process.stdout, 'write').mockReturnValue(true);
     const { url } = await database.createRole();
     const dataSource = await connectCounters(url, { poolSize: 1 });
@@ -28,16 +28,16 @@ describe('what a server keeps', () => {
     }
   }
 
-  it('is looked at anew by each start', async () => {
+  it('are counted again on each start', async () => {
     const change = (value: string): Promise<unknown> =>
       database.query(
         `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = ${value}', current_database()); END $$`,
       );
     await change('on');
-    const before = await look();
+    const before = await start();
     expect(before.log).not.toContain(WARNING);
     await change('off');
-    const after = await look();
+    const after = await start();
     expect(after.log).toContain(WARNING);
     expect(after.weaknesses).toBe(before.weaknesses + 1);
   });

@@ -51,7 +51,7 @@ describe('inTransaction', () => {
     expect(await value()).toBe(50);
   });
 
-  it('lets 100 concurrent increments from two replicas succeed within ten attempts when each lines its own up', async () => {
+  it('lets 100 concurrent increments from two replicas succeed within ten attempts if each replica serialises its own', async () => {
     let retries = 0;
     const options = { serializeOn: 'hits', onRetry: () => (retries += 1) };
     const run = (on: DataSource): Promise<number> => inTransaction(on, 'REPEATABLE READ', increment, options);
@@ -60,8 +60,8 @@ describe('inTransaction', () => {
     expect(retries).toBeLessThan(200);
   });
 
-  it('waits for the disk unless its first statement says that its outcome may be lost in a crash', async () => {
-    // A server for tests may not wait for its disk at all.
+  it('commits synchronously unless its first statement turns synchronous_commit off', async () => {
+    // A test server may run without waiting for its disk.
     const durable = await connectCounters(`${database.url}?options=-c%20synchronous_commit%3Don`);
     const setting = async (mayBeLostInCrash?: boolean): Promise<string | undefined> => {
       return inTransaction(durable, 'REPEATABLE READ', async (manager) => {
@@ -79,7 +79,7 @@ describe('inTransaction', () => {
     expect(await value()).toBe(2);
   });
 
-  it('is ended by the server when it stands still for longer than it may, and its connection alone', async () => {
+  it('is ended by the server when it idles beyond its limit, without affecting other connections', async () => {
     const limitOf = (manager: EntityManager) =>
       manager.query<unknown[]>("SELECT current_setting('idle_in_transaction_session_timeout') AS shown");
     const standing = inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
@@ -120,7 +120,7 @@ describe('inTransaction', () => {
     expect([...attempts].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it('gives up with ContentionError after the attempts it may make', async () => {
+  it('gives up with ContentionError after the maximum number of attempts', async () => {
     const collide = async (manager: EntityManager): Promise<void> => {
       await manager.query('SELECT 1 FROM counter');
       await database.query("UPDATE counting.counter SET value = value + 1 WHERE name = 'hits'");
@@ -134,7 +134,7 @@ describe('inTransaction', () => {
     expect(retried).toEqual([1, 2]);
   });
 
-  it('counts repetitions, and the transactions given up, and shows the pool', async () => {
+  it('counts retries and transactions given up, and exports the pool', async () => {
     const metrics = new Metrics();
     const observed = await connectCounters(database.url, { poolSize: 7 });
     try {
@@ -158,7 +158,7 @@ describe('inTransaction', () => {
     }
   });
 
-  it('gives up with ContentionError when its turn does not come in time', async () => {
+  it('gives up with ContentionError when it waits too long for its key', async () => {
     let finish = (): void => undefined;
     const held = new Promise<void>((resolve) => (finish = resolve));
     const first = inTransaction(dataSource, 'READ COMMITTED', () => held, { serializeOn: 'slow' });
@@ -171,7 +171,7 @@ describe('inTransaction', () => {
     await expect(second).rejects.toThrow(ContentionError);
   });
 
-  it('rolls back and passes on what the work throws, at the first attempt', async () => {
+  it('rolls back and rethrows an error of the work at the first attempt', async () => {
     let runs = 0;
     const failing = async (manager: EntityManager): Promise<void> => {
       runs += 1;
@@ -194,7 +194,7 @@ describe('inTransaction', () => {
     expect(await value()).toBe(1);
   });
 
-  it('runs at the isolation asked for and leaves the connection clean', async () => {
+  it('runs at the requested isolation and leaves no transaction open', async () => {
     const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
     for (const level of levels) {
       const rows = await inTransaction(dataSource, level, (manager) =>
@@ -285,26 +285,26 @@ describe('inTwoRoundTrips', () => {
       { code: '57P01' },
     ],
     [
-      'nobody can decide',
+      '`next` throws',
       () => {
         throw new TypeError('undecided');
       },
       { message: 'undecided' },
     ],
-  ])('keeps nothing and gives the connection back when %s', async (_, next, error) => {
+  ])('commits nothing and releases the connection when %s', async (_, next, error) => {
     expect(await failed(next)).toMatchObject(error);
     expect(await value()).toBe(0);
     await inTwoRoundTrips(dataSource, LOCK, () => INCREMENT);
     expect(await value()).toBe(1);
   });
 
-  it('goes no further when the first statement is refused', async () => {
+  it('stops when the first statement is refused', async () => {
     const next = jest.fn(() => INCREMENT);
     expect(await failed(next, { name: 'refused', text: 'SELECT 1 / 0' })).toMatchObject({ code: '22012' });
     expect(next).not.toHaveBeenCalled();
   });
 
-  it('is repeated when PostgreSQL asks for it', async () => {
+  it('is retried after a serialization failure or a deadlock', async () => {
     const refusals = [
       statement('DO $$ BEGIN RAISE serialization_failure; END $$'),
       statement('DO $$ BEGIN RAISE deadlock_detected; END $$'),

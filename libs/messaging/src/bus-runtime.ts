@@ -13,24 +13,24 @@ import { MessageReturnedError } from './errors';
 import type { CountMessage } from './message-metrics';
 
 export interface PublishOptions {
-  /** Identity of the message; sending again with the same one is harmless. Random unless given. */
+  /** Id of the message; publishing again with the same id is harmless. Random unless given. */
   readonly messageId?: string | undefined;
   readonly correlationId?: string | undefined;
   readonly conversationId?: string | undefined;
-  /** When it was first to be sent; now unless given. */
+  /** Time at which the message was first due to be sent; now unless given. */
   readonly sentAt?: Date;
-  /** The trace that it belongs to; the current one unless given. */
+  /** Headers of the trace that the message belongs to; the current trace unless given. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Longest wait for the broker's confirm; 2,000 ms unless given. */
+  /** Maximum wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface PublishEnvelopeOptions {
-  /** Longest wait for the broker's confirm; 2,000 ms unless given. */
+  /** Maximum wait for the broker's confirm; 2,000 ms unless given. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Over a channel of its own, for a message that the broker may refuse: that closes the channel over
-   * everything in flight.
+   * Whether to use a channel of its own, for a message that the broker may refuse: a refusal closes the
+   * channel and fails every message in flight on it.
    */
   readonly isAlone?: boolean;
 }
@@ -38,7 +38,7 @@ export interface PublishEnvelopeOptions {
 const DEFAULT_PUBLISH_TIMEOUT_MS = 2_000;
 const DEFAULT_PREFETCH = 10;
 
-/** Everything one process does on one bus. */
+/** One process's use of one bus: it publishes, sends requests and consumes. */
 export class BusRuntime {
   readonly requester: BusRequester;
   private readonly connection: BusConnection;
@@ -55,7 +55,7 @@ export class BusRuntime {
     this.requester = new BusRequester(this.connection, this.publisher);
   }
 
-  /** Starts to connect; does not wait for the broker. */
+  /** Starts to connect without waiting for the broker. */
   open(): Promise<void> {
     return this.connection.open();
   }
@@ -65,8 +65,8 @@ export class BusRuntime {
   }
 
   /**
-   * Queues that should be consumed and are not at this moment. The reply queue is one of them once it has
-   * been set up: that begins with the first request, which waits for it.
+   * Queues that should be consumed but currently are not. The reply queue counts only after its first set-up,
+   * which the first request starts and awaits.
    */
   get idleQueues(): string[] {
     const { replies } = this.requester;
@@ -74,10 +74,7 @@ export class BusRuntime {
     return consumers.filter((consumer) => !consumer.isConsuming).map((consumer) => consumer.queue);
   }
 
-  /**
-   * Starts to consume an endpoint, now or as soon as there is a connection, and again after every
-   * interruption.
-   */
+  /** Consumes an endpoint, now or as soon as there is a connection, and again after every interruption. */
   consume(endpoint: Endpoint): void {
     const { connection, publisher, count } = this;
     const { queue, prefetch = DEFAULT_PREFETCH, singleActiveConsumer, handlers } = endpoint;
@@ -103,8 +100,9 @@ export class BusRuntime {
   }
 
   /**
-   * The envelope of a message that this process sends now.
+   * Creates the envelope of a message that this process sends.
    * @throws {InvalidMessageError} if the message breaks its contract
+   * @throws {MessageTooLargeError} if the envelope is too large
    */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
     const { correlationId, conversationId } = options;
@@ -113,8 +111,8 @@ export class BusRuntime {
   }
 
   /**
-   * Publishes in the trace that the envelope's headers carry; the spans of its receivers hang under this
-   * publish.
+   * Publishes in the trace that the envelope's headers carry. The spans of the receivers become children of
+   * this publish.
    * @throws as {@link ConfirmPublisher.publish}
    */
   async publish(
@@ -139,12 +137,14 @@ export class BusRuntime {
     }
   }
 
-  /** Whether the broker still confirms what no queue is to take. */
+  /** Whether the broker confirms a message that is routed to no queue. */
   isResponding(timeoutMs: number): Promise<boolean> {
     return this.publisher.isResponding(timeoutMs);
   }
 
-  /** Stops deliveries; resolves when those in process are settled. Publishing and requesting still work. */
+  /**
+   * Stops deliveries and resolves when those in process are settled. Publishing and requesting still work.
+   */
   async drain(): Promise<void> {
     this.stopping.abort();
     await Promise.all(this.consumers.map((consumer) => consumer.drain()));

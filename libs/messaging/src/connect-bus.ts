@@ -13,15 +13,15 @@ import { BusUnavailableError } from './errors';
 
 export interface ConnectBusOptions {
   readonly url: string;
-  /** Name of this program; seen in envelopes and in the broker's management. */
+  /** Name of this program, used in envelopes and as the connection's name at the broker. */
   readonly name: string;
-  /** Version of this program; seen in envelopes. `0.0.0` unless given. */
+  /** Version of this program, written into envelopes; `0.0.0` unless given. */
   readonly version?: string;
-  /** Which bus this connection is; used in logs and errors only. `main` unless given. */
+  /** Name of the bus for logs and errors only; `main` unless given. */
   readonly bus?: Bus;
   /** Namespace of the message types; `Platform.Contracts` unless given. */
   readonly namespace?: string;
-  /** Longest wait for the first connection; 30,000 ms unless given. */
+  /** Maximum wait for the first connection; 30,000 ms unless given. */
   readonly timeoutMs?: number;
   readonly logger?: LoggerService;
 }
@@ -29,8 +29,10 @@ export interface ConnectBusOptions {
 const POLL_MS = 25;
 const CONSUME_TIMEOUT_MS = 10_000;
 
-/** Connects a plain Node program to a bus; from then on the connection recovers by itself.
- *  @throws {BusUnavailableError} if the broker cannot be reached within the timeout */
+/**
+ * Connects a plain Node program to a bus. From then on the connection recovers by itself.
+ * @throws {BusUnavailableError} if the broker cannot be reached within the timeout
+ */
 export async function connectBus(options: ConnectBusOptions): Promise<PlainBus> {
   const {
     bus = 'main',
@@ -52,8 +54,8 @@ export async function connectBus(options: ConnectBusOptions): Promise<PlainBus> 
 }
 
 /**
- * A bus for a program without Nest: the same envelopes, queues, retries and recovery, but no inbox, so a
- * handler may see a message more than once.
+ * A bus for a program without Nest. Envelopes, queues, retries and recovery are the same, but there is no
+ * inbox, so a handler may receive a message more than once.
  */
 export class PlainBus {
   constructor(private readonly runtime: BusRuntime) {}
@@ -73,7 +75,7 @@ export class PlainBus {
     return this.runtime.requester.request(contract, message, options);
   }
 
-  /** Resolves once the queue is being consumed, or after 10 s without. */
+  /** Resolves once the queue is being consumed, or after 10 s even if it is not. */
   consume<T>(
     contract: MessageContract<T>,
     options: QueueOptions,
@@ -86,7 +88,7 @@ export class PlainBus {
     return this.start(options, { contract, isRequest: false, process });
   }
 
-  /** Responds to requests; otherwise as {@link consume}. */
+  /** Responds to requests; otherwise like {@link consume}. */
   respond<T, S, F>(
     contract: RequestContract<T, S, F>,
     options: QueueOptions,
@@ -97,12 +99,12 @@ export class PlainBus {
     return this.start(options, { contract, isRequest: true, process });
   }
 
-  /** Whether the connection stands and every queue is being consumed. */
+  /** Whether the bus is connected and every queue is being consumed. */
   isReady(): boolean {
     return this.runtime.isUsable && this.runtime.idleQueues.length === 0;
   }
 
-  /** Stops consuming, finishes deliveries in process, closes. */
+  /** Stops consuming, finishes the deliveries in process and closes the connection. */
   async close(): Promise<void> {
     await this.runtime.drain();
     await this.runtime.close();

@@ -1,7 +1,7 @@
 /**
- * The broker cannot take or confirm a message now: not connected, blocked, channel lost, or closed because
- * the broker refused what was asked of it (see `isRefusal`). A message under way may or may not have arrived,
- * so the sender should send the same message (same messageId) again.
+ * The broker cannot accept or confirm a message now: not connected, blocked, channel lost, or channel closed
+ * because the broker refused something (see `isRefusal`). A message in flight may or may not have arrived, so
+ * send it again with the same messageId.
  */
 export class BusUnavailableError extends Error {
   override readonly name = 'BusUnavailableError';
@@ -15,7 +15,8 @@ export class BusUnavailableError extends Error {
 }
 
 /**
- * No queue takes the message: the broker returned it. It was not sent, although the broker also confirmed it.
+ * The message is routed to no queue, so the broker returned it. It was not delivered, although the broker
+ * also confirmed it.
  */
 export class MessageReturnedError extends Error {
   override readonly name = 'MessageReturnedError';
@@ -29,8 +30,8 @@ export class MessageReturnedError extends Error {
 }
 
 /**
- * A queue that should take the message is full and refuses publishes, or has failed (basic.nack). Other
- * queues of the same exchange may have taken it. The bus works: messages of other types are not concerned.
+ * A queue that should accept the message is full and refuses publishes, or has failed (basic.nack). Other
+ * queues of the same exchange may have accepted it. The bus works: messages of other types are not affected.
  */
 export class MessageRefusedError extends Error {
   override readonly name = 'MessageRefusedError';
@@ -42,7 +43,7 @@ export class MessageRefusedError extends Error {
   }
 }
 
-/** The broker did not confirm in time. The message may have arrived. */
+/** The broker did not confirm the message in time. It may have arrived. */
 export class PublishTimeoutError extends Error {
   override readonly name = 'PublishTimeoutError';
   constructor(
@@ -53,7 +54,7 @@ export class PublishTimeoutError extends Error {
   }
 }
 
-/** No response came in time. The receiver may still carry the request out later. */
+/** No response arrived in time. The receiver may still carry out the request. */
 export class RequestTimeoutError extends Error {
   override readonly name = 'RequestTimeoutError';
   constructor(
@@ -80,16 +81,16 @@ export class RequestFaultedError extends Error {
 }
 
 /**
- * A handler's verdict that a message must never be carried out, however often it comes: it goes to the error
- * queue at once.
+ * A handler's decision that a message must never be carried out. The message goes to the error queue at once,
+ * without a retry.
  */
 export class UnacceptableMessageError extends Error {
   override readonly name: string = 'UnacceptableMessageError';
 }
 
 /**
- * The id of the message belongs to another one that was applied before. Ids are for one message each: nobody
- * can say what this one is.
+ * The id of the message belongs to another message, which was applied before. An id identifies one message,
+ * so this one is ambiguous.
  */
 export class ReusedMessageIdError extends UnacceptableMessageError {
   override readonly name: string = 'ReusedMessageIdError';
@@ -99,8 +100,8 @@ export class ReusedMessageIdError extends UnacceptableMessageError {
 }
 
 /**
- * A message for the same rows, such as those of one facility, is held up, and this one had to wait for it: it
- * is to come again later.
+ * Another message for the same rows (those of one facility, for example) is stalled. This message is to be
+ * redelivered later.
  */
 export class BusyKeyError extends Error {
   override readonly name = 'BusyKeyError';
@@ -109,11 +110,11 @@ export class BusyKeyError extends Error {
     readonly key: string | null,
     options?: ErrorOptions,
   ) {
-    super(`${queue}: a message of ${key ?? 'no key'} is held up`, options);
+    super(`${queue}: a message of ${key ?? 'no key'} is stalled`, options);
   }
 }
 
-/** A message that every receiver would refuse for its size. */
+/** The message is so large that every receiver would refuse it. */
 export class MessageTooLargeError extends Error {
   override readonly name = 'MessageTooLargeError';
   constructor(
@@ -125,7 +126,7 @@ export class MessageTooLargeError extends Error {
   }
 }
 
-/** Bytes that are neither a MassTransit JSON envelope nor a JSON object. The text never quotes them. */
+/** The body is neither a MassTransit JSON envelope nor a JSON object. The error's text never quotes it. */
 export class UnreadableMessageError extends Error {
   override readonly name = 'UnreadableMessageError';
 }

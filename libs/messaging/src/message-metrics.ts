@@ -5,26 +5,26 @@ import { ERROR_REASONS } from './consuming/delivery-headers';
 const SENT = ['bus', 'message'] as const;
 const RECEIVED = ['queue', 'message'] as const;
 
-/** Name, help and labels of the counter of each event. */
+/** Name, help text and labels of each event's counter. */
 const COUNTERS = {
   published: ['messaging_published_total', 'Messages confirmed by the broker', SENT],
-  returned: ['messaging_returned_total', 'Messages that no queue wanted', SENT],
+  returned: ['messaging_returned_total', 'Messages that were routed to no queue', SENT],
   consumed: ['messaging_consumed_total', 'Messages processed, repetitions included', RECEIVED],
-  retried: ['messaging_retried_total', 'Failed attempts that are repeated', RECEIVED],
+  retried: ['messaging_retried_total', 'Failed attempts that are retried', RECEIVED],
   'put-off': [
     'messaging_put_off_total',
-    'Deliveries put off because a message for the same rows is held up',
+    'Deliveries postponed because a message for the same rows is stalled',
     RECEIVED,
   ],
-  duplicate: [
-    'messaging_duplicates_total',
-    'Deliveries of messages that the inbox says are applied already',
+  duplicate: ['messaging_duplicates_total', 'Deliveries of messages that were applied before', RECEIVED],
+  expired: [
+    'messaging_expired_total',
+    'Requests dropped because they arrived after their expiration time',
     RECEIVED,
   ],
-  expired: ['messaging_expired_total', 'Requests dropped because they came after their time', RECEIVED],
   errored: [
     'messaging_errored_total',
-    'Messages put into an error or skipped queue',
+    'Messages moved to an error or skipped queue',
     ['queue', 'reason'] as const,
   ],
 } as const;
@@ -32,10 +32,10 @@ const COUNTERS = {
 type MessageEvent = keyof typeof COUNTERS;
 type Labels<E extends MessageEvent> = Readonly<Record<(typeof COUNTERS)[E][2][number], string>>;
 
-/** Counts one event of one message. */
+/** Counts one event of a message. */
 export type CountMessage = <E extends MessageEvent>(event: E, labels: Labels<E>) => void;
 
-/** The messages of this process as Prometheus counters. */
+/** Prometheus counters of this process's messages. */
 @Injectable()
 export class MessageMetrics {
   constructor(private readonly metrics: Metrics) {
@@ -45,16 +45,17 @@ export class MessageMetrics {
 
   readonly count: CountMessage = (event, labels) => this.add(event, labels, 1);
 
-  /** Shows how many deliveries `read` says wait. */
+  /** Exports the number of waiting deliveries that `read` returns. */
   watchWaiting(read: () => number): void {
-    const help = 'Deliveries that wait for one of the connections that handlers share';
+    const help = 'Deliveries that wait for one of the database connections that all handlers share';
     this.metrics.sampledGauge('messaging_deliveries_waiting', help, [], () => [
       { labels: {}, value: read() },
     ]);
   }
 
   /**
-   * Starts a queue's counters at 0: Prometheus does not see the first step of a series that begins with it.
+   * Starts a queue's counters at 0. Prometheus would miss the first increment of a series that starts with
+   * it.
    */
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);

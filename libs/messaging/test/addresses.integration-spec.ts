@@ -43,7 +43,7 @@ describe('a bus with several brokers', () => {
     await broker.drop();
   });
 
-  it('goes to the next when one refuses, and so do operators', async () => {
+  it('connects to the next when one refuses, and so do operator tools', async () => {
     const [first] = connected();
     await first!.refuse();
     await eventually(() => publish(1));
@@ -53,7 +53,7 @@ describe('a bus with several brokers', () => {
     await operator.close();
   });
 
-  it('leaves one that stands still, and consumes at the other', async () => {
+  it('abandons a frozen broker and consumes at the other', async () => {
     const [first] = connected();
     first!.freeze();
     const startedAtMs = performance.now();
@@ -63,7 +63,7 @@ describe('a bus with several brokers', () => {
     expect(bus.isReady()).toBe(true);
   });
 
-  it('connects at the other when the first one tried stands still', async () => {
+  it('connects to the other when the first one tried is frozen', async () => {
     await bus.close();
     proxies[0].freeze();
     const startedAtMs = performance.now();

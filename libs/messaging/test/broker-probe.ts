@@ -1,6 +1,6 @@
 import { type ChannelModel, connect } from 'amqplib';
 
-/** Exact figures from the broker itself; the management API's lag by seconds. */
+/** Reads exact figures over AMQP, because the management API lags by seconds. */
 export class BrokerProbe {
   private isOpen = true;
 
@@ -16,10 +16,10 @@ export class BrokerProbe {
     return new BrokerProbe(await connect(url));
   }
 
-  /** Messages ready for delivery and consumers of a queue; null when there is no such queue. */
+  /** Returns the number of ready messages and of consumers of a queue; null if there is no such queue. */
   async queue(name: string): Promise<{ ready: number; consumers: number } | null> {
     const channel = await this.connection.createChannel();
-    // A missing queue ends the channel.
+    // The broker closes the channel if the queue is missing.
     channel.on('error', () => undefined);
     try {
       const { messageCount, consumerCount } = await channel.checkQueue(name);

@@ -35,7 +35,7 @@ let release: () => void = () => undefined;
 let held = Promise.resolve();
 let inProcess = 0;
 
-/** Two message types of one bus share a queue; the third comes over the other bus. */
+/** Handles two message types of the main bus at one queue, and a third from the scheduling bus. */
 @Injectable()
 class Recorder {
   @Consume(TaskInstanceCompletedEvent, { queue: QUEUE })
@@ -107,14 +107,14 @@ describe('consuming', () => {
   const noted = (expected: string[]): Promise<void> =>
     eventually(async () => expect((await effects(database)).toSorted()).toEqual(expected.toSorted()));
 
-  it('hands each message of a shared queue to its own handler', async () => {
+  it('passes each message of a shared queue to its own handler', async () => {
     await neighbour.publish(TaskInstanceCompletedEvent, completedEvent());
     await neighbour.publish(BusinessUnitChangeV1, businessUnitChange());
     await noted(['completed 501', 'Activated 77']);
     await eventually(async () => expect(await probe.queue(QUEUE)).toMatchObject({ ready: 0 }));
   });
 
-  it('keeps the two buses apart, also on two brokers', async () => {
+  it('keeps the two buses separate on two brokers', async () => {
     await app.get(MessagePublisher).publish(ScheduleCreatedNotification, {
       scheduleId: randomUUID(),
       facilityId: 501,
@@ -129,7 +129,7 @@ describe('consuming', () => {
     expect(await scheduling.management.queues()).not.toContain(QUEUE);
   });
 
-  it('applies a message once, however often and however concurrently it comes', async () => {
+  it('applies a message once, even if its copies arrive concurrently', async () => {
     const { body } = createEnvelope(TaskInstanceCompletedEvent, completedEvent(), {
       namespace: NAMESPACE,
       messageId: randomUUID(),
@@ -155,7 +155,7 @@ describe('consuming', () => {
     expect(metrics).toContain(`messaging_errored_total{queue="${QUEUE}",reason="failed"} 0`);
   });
 
-  it('refuses another message under an id that was applied before, and knows the same one in another spelling', async () => {
+  it('refuses another message under an applied id, and recognises the same message with reordered members', async () => {
     const messageId = randomUUID();
     const event = completedEvent({ facilityId: 503 });
     await neighbour.publish(TaskInstanceCompletedEvent, event, { messageId });
@@ -178,21 +178,21 @@ describe('consuming', () => {
       'MT-Fault-Message': expect.stringContaining('belongs to another message'),
     });
     expect(await effects(database)).toEqual(['completed 503']);
-    // A row of release 1.0.0 does not say what its message was.
+    // A row of release 1.0.0 has no hash, so another message under its id counts as a repetition.
     await database.query('UPDATE messaging.inbox SET content_hash = NULL');
     await sendRaw({ ...event, facilityId: 505 });
     await neighbour.publish(BusinessUnitChangeV1, businessUnitChange({ businessUnitId: 2 }));
     await noted(['completed 503', 'Activated 2']);
   });
 
-  it('undoes what a failing handler wrote, and its inbox row', async () => {
+  it("rolls back a failing handler's writes and its inbox row", async () => {
     await neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 666 }));
     await eventually(async () => expect(await main.management.get(`${QUEUE}_error`, 1)).toHaveLength(1));
     expect(await effects(database)).toEqual([]);
     expect(await database.query('SELECT 1 FROM messaging.inbox')).toEqual([]);
   });
 
-  it('understands raw JSON, by its exchange at a shared queue', async () => {
+  it('selects the handler of raw JSON at a shared queue by its exchange', async () => {
     const message = {
       body: JSON.stringify(completedEvent({ facilityId: 502 })),
       properties: { content_type: 'application/json' },
@@ -201,12 +201,12 @@ describe('consuming', () => {
     await noted(['completed 502']);
   });
 
-  it('keeps them in a table that its entity describes', async () => {
+  it('has an inbox table that matches its entity', async () => {
     const { upQueries } = await app.get(DataSource).driver.createSchemaBuilder().log();
     expect(upQueries.map(({ query }) => query)).toEqual([]);
   });
 
-  it('forgets messages that were applied long ago, and only those', async () => {
+  it('purges messages applied more than 30 days ago, and only those', async () => {
     await database.query(`
       INSERT INTO messaging.inbox (queue, message_id, message_name, applied_at)
       VALUES ('q', 'old', 'm', now() - interval '31 days'), ('q', 'recent', 'm', now() - interval '29 days')`);
@@ -216,7 +216,7 @@ describe('consuming', () => {
     ]);
   });
 
-  it('forgets a long backlog in statements that each end soon', async () => {
+  it('purges a long backlog in batches of at most 10,000 rows', async () => {
     await database.query(`
       CREATE FUNCTION messaging.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM gone) > 10000 THEN RAISE 'too many at once'; END IF; RETURN NULL; END $$`);
@@ -231,7 +231,7 @@ describe('consuming', () => {
     await database.query('DROP TRIGGER refuse_large ON messaging.inbox');
   });
 
-  it('finishes what is in process before it stops, and takes nothing new', async () => {
+  it('finishes the delivery in process before it stops, and accepts no new one', async () => {
     inProcess = 0;
     held = new Promise((resolve) => {
       release = resolve;

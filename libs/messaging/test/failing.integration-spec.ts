@@ -43,7 +43,7 @@ describe('a message that cannot be processed', () => {
       sentAt: new Date('2026-01-05T10:00:00Z'),
     }).body;
 
-  it('is tried again after each wait of the policy, in order, and then put into the error queue', async () => {
+  it('is retried after each wait of the policy, in order, and then moved to the error queue', async () => {
     const startedAtMs = performance.now();
     const attemptsAtMs: number[] = [];
     const retryDelaysMs = [200, 50, 400];
@@ -86,7 +86,7 @@ describe('a message that cannot be processed', () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
     for (const delayMs of retryDelaysMs) {
-      // The broker refuses a declaration that differs from what exists.
+      // The broker refuses a declaration that differs from the existing queue.
       const declared = channel.assertQueue(retryQueue('failing.slow', delayMs), {
         durable: true,
         arguments: {
@@ -132,7 +132,7 @@ describe('a message that cannot be processed', () => {
     expect(handled).toBe(0);
   });
 
-  it('goes to the skipped queue when nobody there handles its type', async () => {
+  it('goes to the skipped queue when no handler there has its type', async () => {
     await receiver.consume(BusinessUnitChangeV1, { queue: 'failing.skipped' }, () => Promise.resolve());
     const body = envelope();
     await broker.management.publish('', { body, properties: ENVELOPE, routingKey: 'failing.skipped' });
@@ -141,7 +141,7 @@ describe('a message that cannot be processed', () => {
     expect(skipped.headers).toMatchObject({ 'x-error-reason': 'unknown-type', 'MT-Reason': 'dead-letter' });
   });
 
-  it('is given up by the broker to the error queue when its consumers die over it again and again', async () => {
+  it('is dead-lettered by the broker to the error queue after it was lost with its consumer 100 times', async () => {
     const queue = 'failing.crashing';
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
@@ -149,7 +149,7 @@ describe('a message that cannot be processed', () => {
     let deliveries = 0;
     await channel.consume(queue, (message) => {
       deliveries += 1;
-      // For the broker the same as losing the consumer, but quicker.
+      // The broker treats this like a lost consumer, but it is quicker.
       if (message !== null) channel.reject(message, true);
     });
     channel.sendToQueue(queue, Buffer.from('{}'));

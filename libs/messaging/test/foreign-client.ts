@@ -1,7 +1,7 @@
 import { type ChannelModel, connect, type ConsumeMessage } from 'amqplib';
 import { eventually } from '@platform/testing';
 
-/** Another client of the broker, with nothing of ours in it. */
+/** A client of the broker that uses none of our code. */
 export class ForeignClient {
   private readonly received: ConsumeMessage[] = [];
 
@@ -32,11 +32,11 @@ export class ForeignClient {
     await channel.waitForConfirms();
   }
 
-  /** The next answer, read. */
-  async answer(): Promise<{ properties: ConsumeMessage['properties']; envelope: Record<string, unknown> }> {
+  /** Waits for the next response and returns it with its envelope parsed. */
+  async response(): Promise<{ properties: ConsumeMessage['properties']; envelope: Record<string, unknown> }> {
     const message = await eventually(() => {
       const next = this.received.shift();
-      if (next === undefined) throw new Error('no answer yet');
+      if (next === undefined) throw new Error('no response yet');
       return next;
     });
     return {

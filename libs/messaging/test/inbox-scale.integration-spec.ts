@@ -36,7 +36,7 @@ describeStatementsAtScale<DataSource>({
       pages: scaleRows(),
       work: (d) => new InboxRepository(d).purge(30),
     },
-    // Entries of the rows just removed stay in the index until it is vacuumed.
+    // Index entries of the rows just deleted remain until the next vacuum.
     { name: 'forget again', pages: 600 + scaleRows() / 50, work: (d) => new InboxRepository(d).purge(30) },
   ],
 });

@@ -6,13 +6,13 @@ import { createTestDatabase, type TestDatabase } from '@platform/testing';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { InboxMessage, inboxMigrations, MessagingModule } from '../src/index';
 
-/** Outages are caused on purpose here and need not fill the report. */
+/** A logger without output: these suites cause outages on purpose. */
 export const SILENT = { log: () => undefined, warn: () => undefined, error: () => undefined };
 
 export const NAMESPACE = 'Platform.Contracts';
 const SCHEMA = 'messaging';
 
-/** Where handlers of these suites note what they did, in their message's transaction. */
+/** Creates the table in which the suites' handlers record their effects, in the message's transaction. */
 class CreateEffects1767225600001 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(
@@ -27,7 +27,7 @@ class CreateEffects1767225600001 implements MigrationInterface {
 
 const MIGRATIONS = [...inboxMigrations(SCHEMA), CreateEffects1767225600001];
 
-/** A database with the inbox and the effects. */
+/** Creates a database with the inbox and the table of effects. */
 export function createInboxDatabase(): Promise<TestDatabase> {
   return createTestDatabase({
     migrate: async (ownerUrl, appRole) => {
@@ -40,7 +40,7 @@ export function createInboxDatabase(): Promise<TestDatabase> {
   });
 }
 
-/** The notes that committed handlers left, in order. */
+/** Returns the notes of committed handlers, in order. */
 export async function effects(database: TestDatabase): Promise<string[]> {
   const rows = await database.query<{ note: string }>(`SELECT note FROM ${SCHEMA}.effects ORDER BY id`);
   return rows.map(({ note }) => note);
@@ -53,7 +53,7 @@ export interface MessagingAppOptions {
   handlers: Type[];
 }
 
-/** A service with messaging and nothing else. */
+/** Starts a service that has messaging and nothing else. */
 export function startMessagingApp(options: MessagingAppOptions): Promise<INestApplicationContext> {
   const { databaseUrl, mainUrl, schedulingUrl = mainUrl, handlers } = options;
   class RootModule {}
@@ -84,7 +84,7 @@ export function startMessagingApp(options: MessagingAppOptions): Promise<INestAp
   return NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
 }
 
-/** What a service does on SIGTERM. */
+/** Stops the service as SIGTERM would. */
 export async function stopGracefully(app: INestApplicationContext): Promise<void> {
   await Promise.all(app.get(ShutdownRegistry).drainHooks.map((hook) => hook.drain()));
   await app.close();

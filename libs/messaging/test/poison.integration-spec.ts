@@ -13,7 +13,7 @@ const REQUESTS = 'poison.requests';
 const EVENTS = 'poison.events';
 const JSON_TYPE = 'application/json';
 
-/** Notes each facility that it carries out. */
+/** Records the facility or business unit of each message that it handles. */
 class Handlers {
   @Respond(UnscheduleRecurringTaskInstanceGenerationRequest, { queue: REQUESTS })
   async unschedule(
@@ -32,7 +32,7 @@ class Handlers {
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-describe('a poisoned message', () => {
+describe('a poison message', () => {
   let database: TestDatabase;
   let broker: TestBroker;
   let app: INestApplicationContext;
@@ -82,7 +82,7 @@ describe('a poisoned message', () => {
     ],
     ['an overlong encoding', Buffer.from([...Buffer.from('{"x":"'), 0xc0, 0x80, 0x22, 0x7d]), 'unreadable'],
     ['against its contract', '{"facilityId":"501"}', 'invalid'],
-  ])('is put aside at once, with the reason: %s', async (_what, body, reason) => {
+  ])('is parked at once, with the reason: %s', async (_what, body, reason) => {
     send(REQUESTS, body, { replyTo: 'nobody' });
     const { headers } = await take(`${REQUESTS}_error`, 1_500);
     expect(headers).toMatchObject({
@@ -95,7 +95,7 @@ describe('a poisoned message', () => {
     ['long', { long: 'x'.repeat(65_200) }],
     ['many', Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`header-${n}`, 'x'.repeat(90)]))],
     ['deeply nested', { nested: nestedTable(60), other: 'x'.repeat(64_000) }],
-  ])('is put aside although its headers are %s', async (_what, headers) => {
+  ])('is parked even if its headers are %s', async (_what, headers) => {
     send(REQUESTS, '{"facilityId":"501"}', { headers: { tenant: 'acme', ...headers } });
     const parked = await take(`${REQUESTS}_error`, 1_500);
     expect(parked.body).toBe('{"facilityId":"501"}');
@@ -106,7 +106,7 @@ describe('a poisoned message', () => {
   it.each([
     ['that no client encodes', { odd: { '!': 'evil', value: 1 } }],
     ['nested a thousand deep', { deep: nestedTable(1_000) }],
-  ])('is put aside although its headers hold a table %s', async (_what, headers) => {
+  ])('is parked even if its headers hold a table %s', async (_what, headers) => {
     await broker.management.publish('', {
       routingKey: REQUESTS,
       body: '{"facilityId":"501"}',
@@ -117,13 +117,13 @@ describe('a poisoned message', () => {
     expect(parked.headers).toHaveProperty('x-headers-dropped');
   });
 
-  it('breaks no connection although its headers hold a table that exhausts the stack of who decodes it', async () => {
+  it('does not break the connection with a header table that would exhaust the stack of a recursive decoder', async () => {
     sendDeepHeaders(connection, channel, { queue: EVENTS, body: '{"businessUnitId":"1"}', depth: 8_000 });
     send(EVENTS, JSON.stringify(businessUnitChange({ businessUnitId: 801 })));
     const parked = await take(`${EVENTS}_error`, 5_000);
     expect(parked.body).toBe('{"businessUnitId":"1"}');
     expect(parked.headers).toMatchObject({ 'x-error-reason': 'invalid', 'x-headers-dropped': 1 });
-    // A connection that breaks gives its deliveries back, which counts.
+    // If the connection had broken, the delivery would have been returned and counted.
     expect(parked.headers).not.toHaveProperty('x-delivery-count');
     await eventually(async () => expect(await effects(database)).toEqual(['unit 801']));
   });
@@ -132,29 +132,32 @@ describe('a poisoned message', () => {
     ['invalid', `${EVENTS}_error`, EVENTS, '{"bad":true}', {}],
     ['of an unknown type', `${EVENTS}_skipped`, EVENTS, '{}', { type: 'Unknown' }],
     ['a request without an id', `${REQUESTS}_error`, REQUESTS, '{"facilityId":"501"}', {}],
-  ])('goes to no queue that its sender names: %s', async (_what, aside, queue, body, properties) => {
-    const named = `poison.named.${randomUUID()}`;
-    await channel.assertQueue(named);
-    send('nowhere', body, {
-      headers: { tenant: 'acme', CC: [queue], BCC: [named], cc: [named], Bcc: [named] },
-      ...properties,
-    });
-    await eventually(async () => expect((await channel.checkQueue(aside)).messageCount).toBe(1));
-    // What the sender's own publish brought there is the only one.
-    await eventually(async () => expect((await channel.checkQueue(named)).messageCount).toBe(1));
-    // A later one is put aside after all that the first one could have caused.
-    send(queue, body, properties);
-    await eventually(async () => expect((await channel.checkQueue(aside)).messageCount).toBe(2));
-    expect((await channel.checkQueue(named)).messageCount).toBe(1);
-    const parked = await broker.management.get(aside, 2);
-    expect(parked).toHaveLength(2);
-    for (const { headers } of parked)
-      expect(Object.keys(headers).filter((name) => /^b?cc$/i.test(name))).toEqual([]);
-    await channel.purgeQueue(aside);
-    await channel.deleteQueue(named);
-  });
+  ])(
+    "is not forwarded to its sender's CC and BCC queues: %s",
+    async (_what, parkingQueue, queue, body, properties) => {
+      const named = `poison.named.${randomUUID()}`;
+      await channel.assertQueue(named);
+      send('nowhere', body, {
+        headers: { tenant: 'acme', CC: [queue], BCC: [named], cc: [named], Bcc: [named] },
+        ...properties,
+      });
+      await eventually(async () => expect((await channel.checkQueue(parkingQueue)).messageCount).toBe(1));
+      // The only message there is the one from the sender's own publish.
+      await eventually(async () => expect((await channel.checkQueue(named)).messageCount).toBe(1));
+      // A second message is parked after everything that the first could have caused.
+      send(queue, body, properties);
+      await eventually(async () => expect((await channel.checkQueue(parkingQueue)).messageCount).toBe(2));
+      expect((await channel.checkQueue(named)).messageCount).toBe(1);
+      const parked = await broker.management.get(parkingQueue, 2);
+      expect(parked).toHaveLength(2);
+      for (const { headers } of parked)
+        expect(Object.keys(headers).filter((name) => /^b?cc$/i.test(name))).toEqual([]);
+      await channel.purgeQueue(parkingQueue);
+      await channel.deleteQueue(named);
+    },
+  );
 
-  it('costs others nothing, wherever it lies', async () => {
+  it('does not delay or lose other messages, whatever its position', async () => {
     const poisons: ((unit: number) => void)[] = [
       () => send(EVENTS, `{"businessUnitId":${nested(20_000)}}`),
       () => send(EVENTS, '{"businessUnitId":"1"}', { headers: { long: 'x'.repeat(65_200) } }),
@@ -174,11 +177,11 @@ describe('a poisoned message', () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000);
   }, 30_000);
 
-  it('has a bounded number of tries for a response that the broker refuses, and is carried out once', async () => {
+  it('is carried out once, with a limited number of tries to send a refused response', async () => {
     const full = `poison.full.${randomUUID()}`;
     await channel.assertQueue(full, { arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } });
     channel.sendToQueue(full, Buffer.from('{}'));
-    // No id at all: only the delivery itself can be told from another.
+    // Without any id, only the delivery itself distinguishes the request from another.
     send(REQUESTS, '{"facilityId":601}', { replyTo: full });
     send(REQUESTS, '{"facilityId":602}', {
       headers: { 'MT-Response-Address': 'exchange:amq.rabbitmq.trace' },
@@ -189,7 +192,7 @@ describe('a poisoned message', () => {
     await channel.deleteQueue(full);
   }, 60_000);
 
-  it('without an id is applied once when it is an event, and as often as it is sent when it is a request', async () => {
+  it('without an id is applied once if it is an event, and each time if it is a request', async () => {
     const event = JSON.stringify(businessUnitChange({ businessUnitId: 701 }));
     for (let times = 0; times < 3; times += 1) send(EVENTS, event);
     for (let times = 0; times < 2; times += 1) send(REQUESTS, '{"facilityId":702}');
@@ -210,8 +213,7 @@ function nestedTable(depth: number): object {
 }
 
 /**
- * Publishes a message whose header table is nested so deep that the client's own encoder would exhaust the
- * stack.
+ * Publishes a message whose header table is nested too deep for amqplib's encoder. Writes the frames by hand.
  */
 function sendDeepHeaders(
   { connection }: ChannelModel,

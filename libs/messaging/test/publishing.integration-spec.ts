@@ -44,7 +44,7 @@ describe('publishing', () => {
     await connection.close();
   };
 
-  it('delivers an event that nobody subscribes to, and insists where the contract needs a receiver', async () => {
+  it('publishes an event without a subscriber, and fails if the contract needs a receiver', async () => {
     await bus.publish(TaskInstanceCompletedEvent, completedEvent());
     const { taskInstanceId: scheduleId, facilityId, dueAtUtc, completedBy } = completedEvent();
     const created: ScheduleCreatedEvent = {
@@ -59,21 +59,21 @@ describe('publishing', () => {
     await expect(bus.publish(ScheduleCreatedEvent, created)).rejects.toThrow(MessageReturnedError);
   });
 
-  it('writes the messages of one turn of the event loop together', async () => {
+  it('writes the messages of one event-loop turn together', async () => {
     await bus.publish(TaskInstanceCompletedEvent, completedEvent());
     const single = jest.spyOn(Socket.prototype, '_write');
     const gathered = jest.spyOn(Socket.prototype, '_writev' as '_write');
     try {
       const events = Array.from({ length: 100 }, () => completedEvent());
       await Promise.all(events.map((event) => bus.publish(TaskInstanceCompletedEvent, event)));
-      // 100 messages of 1.2 KB, 16 KiB at a time.
+      // 100 messages of 1.2 KB, at most 16 KiB per write.
       expect(single.mock.calls.length + gathered.mock.calls.length).toBeLessThan(20);
     } finally {
       jest.restoreAllMocks();
     }
   });
 
-  it('fails only the message whose exchange is of another type; others in flight do not notice', async () => {
+  it('fails only the messages whose exchange is of another type, not others in flight', async () => {
     await onChannel((channel) =>
       channel.assertExchange(exchangeOf(ScheduledMessageEvent), 'topic', { durable: true }),
     );
@@ -94,7 +94,7 @@ describe('publishing', () => {
     expect(new Set(facilities).size).toBe(200);
   });
 
-  it('declares an exchange anew that was deleted, without failing anything', async () => {
+  it('redeclares a deleted exchange without failing any message', async () => {
     await bus.publish(ScheduledMessageEvent, SCHEDULED);
     await bus.publish(TaskInstanceCompletedEvent, completedEvent());
     await onChannel((channel) => channel.deleteExchange(exchangeOf(ScheduledMessageEvent)));

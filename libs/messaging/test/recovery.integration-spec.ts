@@ -76,14 +76,14 @@ describe('recovery', () => {
     await Promise.all([broker.drop(), database.drop()]);
   });
 
-  it('loses and doubles nothing when every connection is closed while messages flow', async () => {
+  it('neither loses nor duplicates a message when every connection is closed during the flow', async () => {
     const downs: string[] = [];
     const sender = await connectBus({
       url: broker.url,
       name: 'sender',
       logger: { ...SILENT, warn: (line: string) => downs.push(line) },
     });
-    // The broker can close a connection only once it lists it, with its first figures: up to 5 s after it was
+    // The broker can close a connection only once it lists it, with its first statistics up to 5 s after it
     // opened.
     await eventually(async () => {
       const { connections } = await broker.management.clientSettings();
@@ -94,7 +94,7 @@ describe('recovery', () => {
       const event = completedEvent({ facilityId: sent });
       const options = { messageId: event.taskInstanceId };
       if (sent % 50 === 0) closings.push(broker.management.closeConnections());
-      // What is not confirmed is sent again as the same message, as an outbox does.
+      // An unconfirmed message is sent again with the same id, as an outbox does.
       await eventually(() => sender.publish(TaskInstanceCompletedEvent, event, options), {
         timeoutMs: 20_000,
       });
@@ -113,7 +113,7 @@ describe('recovery', () => {
     await eventually(ready);
   });
 
-  it('gives what a lost consumer had to the next one first, where only one is active', async () => {
+  it("delivers a lost consumer's messages to the next one first at a single-active-consumer queue", async () => {
     const options = { queue: 'recovery.ordered', singleActiveConsumer: true };
     const lost = await connectBus({ url: proxy.url, name: 'lost', logger: SILENT });
     let release: () => void = () => undefined;
@@ -146,11 +146,11 @@ describe('recovery', () => {
     await eventually(async () => expect(await effects(database)).toEqual(['1']));
   });
 
-  it('keeps trying while its queue cannot be declared, and publishing goes on', async () => {
+  it('keeps trying while its queue cannot be declared, and still publishes', async () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
     await channel.deleteQueue(QUEUE);
-    // Somebody else declares it, differently: declaring it as ours now ends the channel that tries.
+    // Another client declares it with other arguments, so our declaration now closes our channel.
     await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'classic' } });
     await eventually(() => expect(ready()).rejects.toThrow(/is not consumed/));
     await publish(1);
@@ -165,7 +165,7 @@ describe('recovery', () => {
     await eventually(async () => expect(await effects(database)).toEqual(['2']));
   });
 
-  it('refuses to publish and to request at once while the broker is away, and works again when it is back', async () => {
+  it('fails publishes and requests at once while the broker is unavailable, and recovers with it', async () => {
     await publish(1);
     await proxy.refuse();
     await eventually(() => expect(ready()).rejects.toThrow(/not connected/));
@@ -183,7 +183,7 @@ describe('recovery', () => {
     await eventually(async () => expect((await effects(database)).toSorted()).toEqual(['1', '3', '4']));
   });
 
-  it('does not publish while the broker blocks the connection for want of memory or disk', async () => {
+  it('does not publish while the broker blocks the connection because memory or disk is low', async () => {
     await publish(1);
     proxy.inject(connectionFrame(60, 'low on memory'));
     await eventually(() => expect(publish(2)).rejects.toThrow(/blocked, low on memory/));
@@ -216,13 +216,13 @@ describe('recovery', () => {
     await eventually(async () => expect(await effects(database)).toEqual(['7']));
   });
 
-  it('gets an answer that was given while its connection was lost', async () => {
-    let answer: () => void = () => undefined;
-    const mayAnswer = new Promise<void>((resolve) => {
-      answer = resolve;
+  it('receives a response that was sent while its connection was lost', async () => {
+    let respond: () => void = () => undefined;
+    const mayRespond = new Promise<void>((resolve) => {
+      respond = resolve;
     });
     await neighbour.respond(UnscheduleRequest, { queue: 'recovery.unschedule' }, async ({ facilityId }) => {
-      await mayAnswer;
+      await mayRespond;
       return { succeeded: { facilityId, removed: true } };
     });
     const requested = app
@@ -233,12 +233,12 @@ describe('recovery', () => {
     );
     await eventually(() => expect(neighbour.isReady()).toBe(true));
     await proxy.refuse();
-    answer();
+    respond();
     await proxy.restore();
     await expect(requested).resolves.toEqual({ succeeded: { facilityId: 5, removed: true } });
   });
 
-  it('names its reply queue when that has no consumer', async () => {
+  it('warns with the name of its reply queue when that has no consumer', async () => {
     const lines: string[] = [];
     const logger = { ...SILENT, warn: (line: string) => lines.push(line) };
     const requester = await connectBus({ url: broker.url, name: 'requester', logger });
@@ -254,8 +254,8 @@ describe('recovery', () => {
     const channel = await connection.createChannel();
     await channel.deleteQueue(replies);
     await channel.assertQueue(replies, { durable: true, arguments: { 'x-queue-type': 'classic' } });
-    const said = expect.stringContaining(`consumer of ${replies}: the queue is not consumed`);
-    await eventually(() => expect(lines).toContainEqual(said), { timeoutMs: 10_000 });
+    const warning = expect.stringContaining(`consumer of ${replies}: the queue is not consumed`);
+    await eventually(() => expect(lines).toContainEqual(warning), { timeoutMs: 10_000 });
     expect(requester.isReady()).toBe(false);
     await channel.deleteQueue(replies);
     await connection.close();
@@ -264,7 +264,7 @@ describe('recovery', () => {
     await requester.close();
   });
 
-  it('says so when no queue wants a message', async () => {
+  it('fails when a message that needs a receiver is routed to no queue', async () => {
     const requested = {
       facilityId: 1,
       scheduledFireTimeUtc: '2026-01-05T10:00:00Z',
@@ -276,7 +276,7 @@ describe('recovery', () => {
     await expect(published).rejects.toThrow(MessageReturnedError);
   });
 
-  it('puts a message off, uncounted, while the database is away, and carries it out soon after', async () => {
+  it('postpones a message, without counting an attempt, while the database is unavailable', async () => {
     isDatabaseGone = true;
     await publish(NEEDS_DATABASE);
     await eventually(async () =>
@@ -294,7 +294,10 @@ describe('recovery', () => {
   });
 });
 
-/** A frame of AMQP's class 10 (connection): method 60 is `blocked`, with the reason, and 61 `unblocked`. */
+/**
+ * Returns a frame of AMQP's class 10 (connection): method 60 is `blocked`, with the reason, and 61 is
+ * `unblocked`.
+ */
 function connectionFrame(method: number, reason?: string): Buffer {
   const text = reason === undefined ? [] : [reason.length, ...Buffer.from(reason)];
   const payload = [0, 10, 0, method, ...text];
@@ -313,8 +316,8 @@ describe('a broker that is killed as soon as a reply queue is declared', () => {
     await broker.stop();
   }, 60_000);
 
-  it('may lose the queue; requests go on with another', async () => {
-    // Nobody takes the request, which is said only once there is a reply queue.
+  it('may lose the queue, but requests continue with another one', async () => {
+    // No queue receives the request. The broker says so only once there is a reply queue.
     const request = (): Promise<unknown> =>
       bus.request(UnscheduleRequest, { facilityId: 1 }, { timeoutMs: 5_000 });
     await expect(request()).rejects.toThrow(MessageReturnedError);

@@ -82,23 +82,23 @@ describe('requests', () => {
     await Promise.all([broker.drop(), database.drop()]);
   });
 
-  it('leave a replica ready while its first one has the reply queue set up', async () => {
+  it('leave a replica ready while the first request sets up the reply queue', async () => {
     const fresh = await connectBus({ url: broker.url, name: 'fresh', logger: SILENT });
-    let isAnswered = false;
-    const answer = fresh
+    let hasResponse = false;
+    const response = fresh
       .request(UnscheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 })
-      .finally(() => (isAnswered = true));
+      .finally(() => (hasResponse = true));
     const states = new Set<boolean>();
-    while (!isAnswered) {
+    while (!hasResponse) {
       states.add(fresh.isReady());
       await new Promise((resolve) => setImmediate(resolve));
     }
-    await answer;
+    await response;
     expect([...states]).toEqual([true]);
     await fresh.close();
   });
 
-  it('are answered Succeeded or Failed, from this process and from others', async () => {
+  it('receive Succeeded or Failed, sent from this process and from others', async () => {
     const client = app.get(RequestClient);
     await expect(
       client.request(UnscheduleRequest, { facilityId: 501 }, { timeoutMs: 5_000 }),
@@ -113,7 +113,7 @@ describe('requests', () => {
     expect(await effects(database)).toEqual(['unscheduled 501', 'unscheduled -1']);
   });
 
-  it('get each its own answer when many are under way', async () => {
+  it('each receive their own response when many are in flight', async () => {
     const facilityIds = Array.from({ length: 30 }, (_, index) => index + 1);
     const outcomes = await Promise.all(
       facilityIds.map((facilityId) =>
@@ -123,7 +123,7 @@ describe('requests', () => {
     expect(outcomes).toEqual(facilityIds.map((facilityId) => ({ succeeded: { facilityId, removed: true } })));
   });
 
-  it('are told when the receiver broke down, and leave nothing behind', async () => {
+  it('fail as faulted when the receiver fails, without lasting effects', async () => {
     const requested = neighbour.request(UnscheduleRequest, { facilityId: 666 }, { timeoutMs: 5_000 });
     await expect(requested).rejects.toThrow(RequestFaultedError);
     expect(await effects(database)).toEqual([]);
@@ -132,41 +132,41 @@ describe('requests', () => {
     );
   });
 
-  it('are refused, not answered, under an id that another request had', async () => {
+  it('receive a fault under an id that another request had', async () => {
     const replies = `suite.replies.${randomUUID()}`;
     await foreign.listen(replies);
     const properties = { contentType: 'application/json', messageId: randomUUID(), replyTo: replies };
     await foreign.publish({ facilityId: 507 }, properties);
-    const first = await foreign.answer();
+    const first = await foreign.response();
     await foreign.publish({ facilityId: 508 }, properties);
-    const second = await foreign.answer();
+    const second = await foreign.response();
     expect(JSON.stringify(first.envelope)).toContain('UnscheduleRecurringTaskInstanceGenerationSucceeded');
     expect(JSON.stringify(second.envelope)).toContain('Fault');
     expect(JSON.stringify(second.envelope)).toContain('belongs to another message');
     await foreign.publish({ facilityId: 507 }, properties);
-    expect((await foreign.answer()).envelope['message']).toEqual(first.envelope['message']);
+    expect((await foreign.response()).envelope['message']).toEqual(first.envelope['message']);
     expect(await effects(database)).toEqual(['unscheduled 507']);
     await eventually(async () =>
       expect(await broker.management.get('suite.unschedule_error', 1)).toHaveLength(1),
     );
   });
 
-  it('fail fast when nobody takes them', async () => {
+  it('fail at once without a receiving queue', async () => {
     const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 20_000 });
     await expect(requested).rejects.toThrow(MessageReturnedError);
   });
 
-  it('time out when nobody answers', async () => {
+  it('time out without a response', async () => {
     await broker.management.bindQueue(`${NAMESPACE}:${ScheduleRequest.name}`, 'suite.silent');
     const requested = neighbour.request(ScheduleRequest, { facilityId: 501 }, { timeoutMs: 300 });
     await expect(requested).rejects.toThrow(RequestTimeoutError);
   });
 
-  it('of a MassTransit client are answered at the exchange of its responseAddress', async () => {
+  it('of a MassTransit client receive the response at the exchange of its responseAddress', async () => {
     await foreign.listen('customers_bus_x1', 'customers_bus_x1');
     const request = masstransitRequest(`rabbitmq://localhost/vhost/customers_bus_x1?temporary=true`);
     await foreign.publish(request, { contentType: 'application/vnd.masstransit+json' });
-    const { properties, envelope } = await foreign.answer();
+    const { properties, envelope } = await foreign.response();
     expect(properties.contentType).toBe('application/vnd.masstransit+json');
     expect(envelope).toMatchObject({
       requestId: request.requestId,
@@ -178,9 +178,9 @@ describe('requests', () => {
 
   it.each([
     ['a queue: address', 'queue:plain-replies', {}],
-    ['an address that only a queue answers to', 'rabbitmq://localhost/vhost/plain-replies', {}],
+    ['an address that only a queue matches', 'rabbitmq://localhost/vhost/plain-replies', {}],
     ['AMQP reply-to', null, { replyTo: 'plain-replies' }],
-  ])('are answered at %s', async (_what, responseAddress, properties) => {
+  ])('receive the response at %s', async (_what, responseAddress, properties) => {
     await foreign.listen('plain-replies');
     const request = masstransitRequest(responseAddress);
     await foreign.publish(request, {
@@ -188,18 +188,18 @@ describe('requests', () => {
       contentType: 'application/vnd.masstransit+json',
       correlationId: 'c-1',
     });
-    const answer = await foreign.answer();
-    expect(answer.properties.correlationId).toBe('c-1');
-    expect(answer.envelope).toMatchObject({ message: { facilityId: 501, removed: true } });
+    const response = await foreign.response();
+    expect(response.properties.correlationId).toBe('c-1');
+    expect(response.envelope).toMatchObject({ message: { facilityId: 501, removed: true } });
   });
 
   it.each([
     ['responseAddress', { responseAddress: `queue:${'r'.repeat(300)}` }],
     ['requestId', { responseAddress: 'queue:plain-replies', requestId: 'r'.repeat(300) }],
-  ])('are answered although AMQP has no room for their %s', async (_what, members) => {
+  ])('receive the response even if their %s is too long for AMQP', async (_what, members) => {
     await foreign.listen('plain-replies');
     await foreign.publish({ ...masstransitRequest(null), ...members }, { replyTo: 'plain-replies' });
-    expect((await foreign.answer()).envelope).toMatchObject({ message: { removed: true } });
+    expect((await foreign.response()).envelope).toMatchObject({ message: { removed: true } });
   });
 
   it.each([
@@ -223,10 +223,10 @@ describe('requests', () => {
     await connection.close();
   });
 
-  it('in raw JSON are answered at AMQP’s direct reply-to', async () => {
+  it('in raw JSON receive the response at AMQP’s direct reply-to', async () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
-    const answered = new Promise<ConsumeMessage>((resolve) => {
+    const received = new Promise<ConsumeMessage>((resolve) => {
       void channel.consume('amq.rabbitmq.reply-to', (message) => message && resolve(message), {
         noAck: true,
       });
@@ -237,21 +237,21 @@ describe('requests', () => {
       correlationId: 'raw-1',
     };
     channel.publish(EXCHANGE, '', Buffer.from('{"facilityId":7}'), properties);
-    const { properties: answerProperties, content } = await answered;
+    const { properties: responseProperties, content } = await received;
     await connection.close();
-    expect(answerProperties.correlationId).toBe('raw-1');
+    expect(responseProperties.correlationId).toBe('raw-1');
     expect(JSON.parse(content.toString())).toMatchObject({
       messageType: [SUCCEEDED_URN],
       message: { facilityId: 7 },
     });
   });
 
-  it('are carried out once but answered each time they come', async () => {
+  it('are carried out once but receive the response on each repetition', async () => {
     await foreign.listen('impatient');
     const request = masstransitRequest('queue:impatient');
     for (let copy = 0; copy < 3; copy += 1) await foreign.publish(request, {});
     for (let copy = 0; copy < 3; copy += 1) {
-      expect((await foreign.answer()).envelope).toMatchObject({
+      expect((await foreign.response()).envelope).toMatchObject({
         requestId: request.requestId,
         message: { removed: true },
       });
@@ -259,7 +259,7 @@ describe('requests', () => {
     expect(await effects(database)).toEqual(['unscheduled 501']);
   });
 
-  it('are dropped unprocessed when their time is up', async () => {
+  it('are dropped unprocessed after their expiration time', async () => {
     await foreign.listen('impatient');
     const request = masstransitRequest('queue:impatient');
     await foreign.publish({ ...request, expirationTime: '2026-01-05T10:00:30.1234567Z' }, {});
@@ -267,7 +267,7 @@ describe('requests', () => {
       { ...masstransitRequest('queue:impatient'), expirationTime: '2999-01-01T00:00:00Z' },
       {},
     );
-    const { envelope } = await foreign.answer();
+    const { envelope } = await foreign.response();
     expect(envelope['requestId']).not.toBe(request.requestId);
     expect(await effects(database)).toEqual(['unscheduled 501']);
     const expired = app.get(Metrics).counter('messaging_expired_total', '', ['queue', 'message']);
@@ -280,10 +280,10 @@ describe('requests', () => {
   it.each([
     ['a MassTransit envelope', (message: object) => ({ ...masstransitRequest('queue:faults'), message }), {}],
     ['raw JSON', (message: object) => message, { replyTo: 'faults', messageId: 'not-a-guid' }],
-  ])('that break their contract get a fault: %s', async (_what, body, properties) => {
+  ])('that break their contract receive a fault: %s', async (_what, body, properties) => {
     await foreign.listen('faults');
     await foreign.publish(body({ facilityId: '910' }), properties);
-    const { envelope } = await foreign.answer();
+    const { envelope } = await foreign.response();
     expect(envelope).toMatchObject({
       conversationId: expect.stringMatching(GUID),
       messageType: expect.arrayContaining(['urn:message:MassTransit:Fault']),
@@ -296,13 +296,13 @@ describe('requests', () => {
     );
   });
 
-  it('in raw JSON with a message id of their own kind are part of a conversation with a GUID', async () => {
+  it('in raw JSON with a message id that is no GUID are part of a conversation with a GUID', async () => {
     await foreign.listen('faults');
     await foreign.publish(
       { facilityId: 502 },
       { replyTo: 'faults', messageId: 'order-7', correlationId: 'c-7' },
     );
-    const { envelope, properties } = await foreign.answer();
+    const { envelope, properties } = await foreign.response();
     expect(properties.correlationId).toBe('c-7');
     expect(envelope).toMatchObject({
       conversationId: expect.stringMatching(GUID),
@@ -310,7 +310,7 @@ describe('requests', () => {
     });
   });
 
-  it('whose sender has gone are carried out all the same and harm nobody', async () => {
+  it('whose sender has gone are still carried out and affect no other', async () => {
     await foreign.publish(masstransitRequest('rabbitmq://localhost/vhost/gone?temporary=true'), {});
     await eventually(async () => expect(await effects(database)).toEqual(['unscheduled 501']));
     await expect(
@@ -319,7 +319,7 @@ describe('requests', () => {
   });
 });
 
-/** What MassTransit's request client writes. */
+/** Returns an envelope as MassTransit's request client writes it. */
 function masstransitRequest(responseAddress: string | null): { requestId: string; conversationId: string } {
   const envelope = {
     messageId: randomUUID(),

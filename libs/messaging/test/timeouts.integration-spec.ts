@@ -45,8 +45,8 @@ describe('a handler whose statement takes too long', () => {
     await Promise.all([broker.drop(), database.drop()]);
   });
 
-  it('is tried again as often as the policy says, and waits in the broker instead of in the process', async () => {
-    // A look over AMQP would close the channel as long as the queue is not declared.
+  it('is retried as often as the policy says, but waits in the broker instead of in the process', async () => {
+    // A passive declaration over AMQP would close the channel while the queue is missing.
     await eventually(async () => expect(await broker.management.queues()).toContain(QUEUE));
     const channel = await connection.createChannel();
     channel.sendToQueue(QUEUE, Buffer.from(JSON.stringify(businessUnitChange())), {

@@ -38,7 +38,7 @@ const QUEUE = 'suite.traced';
 const EXCHANGE = exchangeName(NAMESPACE, TaskInstanceCompletedEvent.name);
 const CALLER = '00f067aa0ba902b7';
 
-/** Traces that handlers saw, by facility. */
+/** The trace in which each handler ran, by facility. */
 const seen = new Map<number, TraceContext | undefined>();
 let failures = 0;
 
@@ -83,7 +83,7 @@ describe('the trace of a message', () => {
     await eventually(() => client.request(UnscheduleRequest, request(0), { timeoutMs: 2_000 }), {
       timeoutMs: 20_000,
     });
-    // Refused until a queue is there to take it.
+    // Fails until a queue receives the event.
     await eventually(() => neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 10 })));
     await seenFor(10);
   }, 40_000);
@@ -120,7 +120,7 @@ describe('the trace of a message', () => {
     });
   }
 
-  it('is that of its publisher, and goes on to what the consumer publishes, whether or not spans are recorded', async () => {
+  it("is its publisher's and continues into what the consumer publishes, even if no spans are recorded", async () => {
     const traceId = newTraceId();
     await withTrace(remoteTrace(traceId), () =>
       neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 1 })),
@@ -129,7 +129,7 @@ describe('the trace of a message', () => {
     expect(await seenFor(2)).toMatchObject({ traceId, spanId: CALLER });
   });
 
-  it('is a new one for a message that brings none', async () => {
+  it('is a new one for a message without one', async () => {
     await broker.management.publish(EXCHANGE, {
       body: JSON.stringify(completedEvent({ facilityId: 3 })),
       properties: { message_id: newTraceId(), content_type: 'application/json' },
@@ -140,7 +140,7 @@ describe('the trace of a message', () => {
   it.each([
     ['of the message', true],
     ['of the envelope', false],
-  ])("is found in MassTransit's header %s", async (_where, inMessage) => {
+  ])("is read from MassTransit's header %s", async (_where, inMessage) => {
     const traceId = newTraceId();
     const headers = { 'MT-Activity-Id': `00-${traceId}-${CALLER}-01` };
     const { body } = createEnvelope(TaskInstanceCompletedEvent, completedEvent({ facilityId: 4 }), {
@@ -156,7 +156,7 @@ describe('the trace of a message', () => {
     expect(await seenFor(4)).toMatchObject({ traceId, spanId: CALLER });
   });
 
-  it('is written where MassTransit looks for it', async () => {
+  it("is written into MassTransit's headers", async () => {
     const queue = await broker.management
       .bindQueue(exchangeName(NAMESPACE, BusinessUnitChangeV1.name), 'suite.observer')
       .then(() => 'suite.observer');
@@ -174,7 +174,7 @@ describe('the trace of a message', () => {
     expect(JSON.parse(message?.body ?? '')).toMatchObject({ headers: { 'MT-Activity-Id': traceparent } });
   });
 
-  it('has a span for the publish, and under it one for each attempt to process', async () => {
+  it('has a span for the publish, with a child span per attempt to process', async () => {
     const notes = new SpanNotes();
     recordSpansWith(notes);
     const traceId = newTraceId();
@@ -197,7 +197,7 @@ describe('the trace of a message', () => {
     expect(second).toMatchObject({ ...attempt, failure: null });
   });
 
-  it('has the stored event hang under what stored it, however late it is published', async () => {
+  it('makes the publish of a stored event a child of what stored it', async () => {
     const notes = new SpanNotes();
     recordSpansWith(notes);
     const cause = remoteTrace(newTraceId());
@@ -216,20 +216,20 @@ describe('the trace of a message', () => {
     });
   });
 
-  it('goes with a request to whoever answers it', async () => {
+  it('continues from a request into its handler', async () => {
     const notes = new SpanNotes();
     recordSpansWith(notes);
     const traceId = newTraceId();
     await withTrace(newTrace(traceId), () =>
       app.get(RequestClient).request(UnscheduleRequest, request(7), { timeoutMs: 5_000 }),
     );
-    const [asked, answered] = notes.of(traceId);
-    expect(asked).toMatchObject({ kind: 'client', hasEnded: true, failure: null });
-    expect(answered).toMatchObject({ kind: 'consumer', parentSpanId: asked?.spanId });
+    const [requestSpan, processSpan] = notes.of(traceId);
+    expect(requestSpan).toMatchObject({ kind: 'client', hasEnded: true, failure: null });
+    expect(processSpan).toMatchObject({ kind: 'consumer', parentSpanId: requestSpan?.spanId });
     expect((await seenFor(7)).traceId).toBe(traceId);
   });
 
-  it('is known where the loss of a message is logged', async () => {
+  it('is current when a parked message is logged', async () => {
     const traceId = newTraceId();
     const warned: (string | undefined)[] = [];
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => {

@@ -17,7 +17,7 @@ import type { TracingConfig } from './tracing/tracing-settings';
 /** Injection token of the `Clock`; the machine's clock unless a test overrides it. */
 export const CLOCK = Symbol('Clock');
 
-/** What every service has: logs, health, metrics, clock, problem details and validation. */
+/** The providers of every service: logs, health, metrics, clock, problem details and validation. */
 @Global()
 @Module({})
 export class ServiceDefaultsModule {
@@ -38,7 +38,7 @@ export class ServiceDefaultsModule {
         useValue: logger ?? new ServiceLogger({ name, level: config.LOG_LEVEL }),
       },
     ];
-    // Nest asks the filter that was registered last first: an app's own APP_FILTER goes before this one.
+    // Nest tries the last registered filter first, so an app's own APP_FILTER takes precedence over this one.
     const defaults: Provider[] = [
       { provide: APP_FILTER, useClass: ProblemDetailsFilter },
       { provide: APP_PIPE, useClass: ServiceValidationPipe },
@@ -47,7 +47,7 @@ export class ServiceDefaultsModule {
   }
 }
 
-/** What the defaults need to know about the service. */
+/** The service's properties that the defaults need. */
 interface ServiceDefaultsOptions {
   config: Pick<ServiceConfig, 'LOG_LEVEL'> & Partial<Pick<ServiceConfig, 'SERVICE_VERSION'>> & TracingConfig;
   name: string;

@@ -75,7 +75,7 @@ describe('connections of a service', () => {
     await app.close();
   });
 
-  /** A connection that has sent `bytes`; what it receives is collected unless it does not read. */
+  /** Opens a connection, sends `bytes`, and collects what it receives if `isReading`. */
   async function open(
     bytes: string,
     { isReading = true } = {},
@@ -104,14 +104,14 @@ describe('connections of a service', () => {
   const refused = (reason: string): Promise<number> => metric('http_requests_refused_total', { reason });
 
   describe('whose clients do not read', () => {
-    it('have a bounded number of bytes waiting, 503 with Retry-After beyond it, and end after the stall limit', async () => {
+    it('have a limit of waiting bytes, get 503 with Retry-After beyond it, and are closed after the stall limit', async () => {
       const large = get(`/bytes/${String(4 * MEBIBYTE)}`);
       const silent = await Promise.all(Array.from({ length: 40 }, () => open(large, { isReading: false })));
       await eventually(async () => expect(await refused('responses-waiting')).toBeGreaterThanOrEqual(30));
       expect(await metric('http_response_bytes_waiting')).toBeLessThanOrEqual(1.25 * WAITING_LIMIT);
-      const answer = await open(get(`/bytes/${String(4 * MEBIBYTE)}`, 'Connection: close'));
-      await answer.closed;
-      expect(answer.text()).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: 1\r\n/i);
+      const response = await open(get(`/bytes/${String(4 * MEBIBYTE)}`, 'Connection: close'));
+      await response.closed;
+      expect(response.text()).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: 1\r\n/i);
       const small = await fetch(`http://127.0.0.1:${String(port)}/quick`);
       expect(small.status).toBe(200);
       await eventually(async () => expect(await refused('response-not-read')).toBe(4), { timeoutMs: 5_000 });
@@ -121,7 +121,7 @@ describe('connections of a service', () => {
       expect((await after.text()).length).toBe(4 * MEBIBYTE);
     });
 
-    it('have a share of these bytes each: one that pipelines gets 503 beyond it while others are served', async () => {
+    it('have a share of these bytes each: a pipelining one gets 503 beyond it while others are served', async () => {
       const share = WAITING_LIMIT / 4;
       const hog = get(`/bytes/${String(share / 2)}`).repeat(PIPELINE_LIMIT);
       await open(hog, { isReading: false });
@@ -136,7 +136,7 @@ describe('connections of a service', () => {
       expect(await refused('responses-waiting')).toBe(PIPELINE_LIMIT - 2);
     });
 
-    it('still get all of a large response while they read slowly', async () => {
+    it('receive all of a large response even if they read slowly', async () => {
       const size = 12 * MEBIBYTE;
       const reader = await open(get(`/bytes/${String(4 * MEBIBYTE)}`), { isReading: false });
       let received = 0;
@@ -156,7 +156,7 @@ describe('connections of a service', () => {
   });
 
   describe('that pipeline', () => {
-    it('get as many responses as the limit says, then 429, and are closed', async () => {
+    it('get responses up to the limit, then 429, and are closed', async () => {
       const { text, closed } = await open(get('/quick').repeat(5_000));
       await closed;
       const statuses = text().match(/HTTP\/1\.1 \d{3}/g);
@@ -169,7 +169,7 @@ describe('connections of a service', () => {
       expect(await refused('too-many-in-flight')).toBe(1);
     });
 
-    it('are served within the limit, again and again', async () => {
+    it('are served within the limit repeatedly', async () => {
       const { socket, text } = await open('');
       for (let round = 1; round <= 3; round += 1) {
         socket.write(get('/quick').repeat(PIPELINE_LIMIT));
@@ -177,7 +177,7 @@ describe('connections of a service', () => {
       }
     });
 
-    it('do not lose count over addresses that nobody can route', async () => {
+    it('are counted correctly over unroutable addresses', async () => {
       const { socket, text } = await open('');
       for (let round = 1; round <= 2 * PIPELINE_LIMIT; round += 1) {
         socket.write(get('/%zz'));
@@ -192,8 +192,8 @@ describe('connections of a service', () => {
 
     it.each([
       ['stops', 0],
-      ['goes on at a few bytes a second', 1],
-    ])('end with 408 when a body %s', async (_what, bytes) => {
+      ['continues at a few bytes per second', 1],
+    ])('are closed with 408 when a body %s', async (_what, bytes) => {
       const { socket, text, closed } = await open(half);
       const timer = setInterval(() => socket.write(' '.repeat(bytes)), 200);
       await closed;
@@ -214,7 +214,7 @@ describe('connections of a service', () => {
       await eventually(() => expect(text()).toMatch(/^HTTP\/1\.1 200 /));
     });
 
-    it('end with 408 when their headers take longer than ten seconds', async () => {
+    it('are closed with 408 when their headers take longer than 10 s', async () => {
       const { socket, text, closed } = await open('GET /quick HTTP/1.1\r\nHost: a\r\nX: ');
       const timer = setInterval(() => socket.write('x'), 500);
       await closed;
@@ -225,7 +225,7 @@ describe('connections of a service', () => {
     it.each([
       ['half a body', half],
       ['half of the headers', 'GET /quick HTTP/1.1\r\nHo'],
-    ])('with %s do not hold up a stop', async (_what, bytes) => {
+    ])('with %s do not delay a stop', async (_what, bytes) => {
       await open(bytes);
       const startedMs = performance.now();
       await stopService(app, connections, { graceMs: 0, timeoutMs: 25_000 });
@@ -249,13 +249,13 @@ describe('connections of a service', () => {
     it.each([
       ['that is read', chunked('PUT', '/body')],
       ['at no address', chunked('PUT', '/nowhere')],
-      ['of a method that nobody serves', chunked('DELETE', '/quick')],
+      ['of an unsupported method', chunked('DELETE', '/quick')],
       ['of another type', chunked('PUT', '/body').replace('application/json', 'text/plain')],
       ['of a GET', chunked('GET', '/late')],
       ['with extensions', chunked('PUT', '/body') + '1;a=b\r\n \r\n'.repeat(10_000)],
       ['with an end', `${chunked('PUT', '/body')}2\r\n{}\r\n${chunk(1).repeat(5_000)}0\r\n\r\n`],
       ['behind other requests', get('/quick').repeat(3) + chunked('PUT', '/body')],
-    ])('end, and cost no memory: a body %s', async (_what, head) => {
+    ])('are closed, and cost no memory: a body %s', async (_what, head) => {
       const { text, closed } = await open(head + FLOOD);
       await closed;
       expect(await refused('body-in-small-parts')).toBe(1);
@@ -267,7 +267,7 @@ describe('connections of a service', () => {
     it.each([
       ['an unknown address', chunked('PUT', '/nowhere').replace('application/json', 'text/plain'), 404],
       ['a body that is too large', chunked('PUT', '/body') + chunk(2 * MEBIBYTE), 413],
-    ])('end when the parts come after the response to %s', async (_what, head, status) => {
+    ])('are closed when the parts follow the response to %s', async (_what, head, status) => {
       const { socket, text, closed } = await open(head);
       await eventually(() => expect(text()).toContain(`HTTP/1.1 ${String(status)} `));
       socket.write(FLOOD);
@@ -275,7 +275,7 @@ describe('connections of a service', () => {
       expect(await refused('body-in-small-parts')).toBe(1);
     });
 
-    it('are not handed one part after the limit of requests in flight', async () => {
+    it('are read no further after the limit of requests in flight', async () => {
       const { closed } = await open(get('/late').repeat(PIPELINE_LIMIT) + chunked('PUT', '/body') + FLOOD);
       await eventually(async () => expect(await refused('too-many-in-flight')).toBe(1));
       expect(await metric('http_request_body_bytes_arriving')).toBe(0);
@@ -295,7 +295,7 @@ describe('connections of a service', () => {
     const SIZE = 900_000;
     const unfinished = `PUT /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${String(SIZE + 1)}\r\n\r\n${' '.repeat(SIZE)}`;
 
-    it('hold a bounded number of bytes together: the oldest gets 503 with Retry-After', async () => {
+    it('have a limit of bytes together: the oldest gets 503 with Retry-After', async () => {
       const slow = await Promise.all(Array.from({ length: 12 }, () => open(unfinished)));
       await eventually(async () => expect(await refused('bodies-arriving')).toBeGreaterThanOrEqual(8));
       expect(await metric('http_request_body_bytes_arriving')).toBeLessThanOrEqual(BODIES_LIMIT);
@@ -306,7 +306,7 @@ describe('connections of a service', () => {
       );
     });
 
-    it('do not keep others from sending theirs', async () => {
+    it('do not prevent others from sending theirs', async () => {
       for (let count = 0; count < 12; count += 1) await open(unfinished);
       await eventually(async () => expect(await refused('bodies-arriving')).toBeGreaterThanOrEqual(8));
       const response = await fetch(`http://127.0.0.1:${String(port)}/body`, {
@@ -317,7 +317,7 @@ describe('connections of a service', () => {
       expect(response.status).toBe(200);
     });
 
-    it('are not counted any more once they are answered, complete or gone', async () => {
+    it('are no longer counted once they have a response, are complete or have gone', async () => {
       const first = await open(unfinished);
       await eventually(async () =>
         expect(await metric('http_request_body_bytes_arriving')).toBeGreaterThanOrEqual(SIZE),
@@ -353,13 +353,13 @@ describe('connections of a service', () => {
       expect(log).toContain(`"refused":{"${reason}":1}`);
     });
 
-    it('are logged at a bounded rate', async () => {
+    it('are logged at a limited rate', async () => {
       for (let count = 0; count < 50; count += 1) await (await open(get('/%zz', 'Connection: close'))).closed;
       expect(await refused('bad-url')).toBe(50);
       expect(log.match(/requests refused before their route/g)).toHaveLength(1);
     });
 
-    it('answer another version of HTTP as the mistake of the caller that it is', async () => {
+    it("get 400 for another version of HTTP, without a warning in the service's log", async () => {
       const { text, closed } = await open('GET /quick HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n');
       await closed;
       expect(text()).toMatch(/^HTTP\/1\.1 400 /);

@@ -99,14 +99,14 @@ describe('errors of a service', () => {
     ['not JSON at all', 'hello'],
     ['a trailing comma', '{"text":"a",}'],
     ['nested 1,025 deep', '['.repeat(1_025) + ']'.repeat(1_025)],
-  ])('answers 400 to a body that is %s', async (_what, body) => {
+  ])('responds with 400 to a body that is %s', async (_what, body) => {
     const response = await json(body);
     expectProblem(response, 400);
     expect(JSON.stringify(response.body)).not.toContain('hello');
   });
 
   it.each(['/notes/1', '/notes/missing', '/notes/broken', '/nowhere', '/%zz'])(
-    'lets nobody keep or guess at the response of %s',
+    'forbids caching and content sniffing of the response to %s',
     async (path) => {
       const { headers } = await http.get(path);
       expect(headers['x-content-type-options']).toBe('nosniff');
@@ -114,7 +114,7 @@ describe('errors of a service', () => {
     },
   );
 
-  it('answers 400 to a body that is not UTF-8', async () => {
+  it('responds with 400 to a body that is not UTF-8', async () => {
     const agent = http.post('/notes').set('content-type', 'application/json');
     agent.write(Buffer.from([0x7b, 0xff, 0x7d]));
     expectProblem(await agent, 400);
@@ -126,7 +126,7 @@ describe('errors of a service', () => {
     expect(Object.keys(response.body.errors)).toEqual(['text', 'tags.1']);
   });
 
-  it('takes a key named __proto__ for a key', async () => {
+  it('treats a key named __proto__ as an ordinary key', async () => {
     const response = await http
       .put('/notes/1/any')
       .set('content-type', 'application/json')
@@ -136,13 +136,13 @@ describe('errors of a service', () => {
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 
-  it('takes an empty JSON body for no body', async () => {
+  it('treats an empty JSON body as no body', async () => {
     const response = await http.put('/notes/1/any').set('content-type', 'application/json');
     expect(response.body).toEqual({ received: null });
     expectProblem(await http.post('/notes').set('content-type', 'application/json'), 400);
   });
 
-  it('answers 413 to a body over the limit, with and without a declared length', async () => {
+  it('responds with 413 to a body over the limit, with and without a declared length', async () => {
     expectProblem(await json(JSON.stringify({ text: 'x'.repeat(4_000) })), 413);
     const chunked = http.post('/notes').set('content-type', 'application/json');
     chunked.write(`{"text":"${'x'.repeat(3_000)}`);
@@ -150,7 +150,7 @@ describe('errors of a service', () => {
   });
 
   it.each(['content-length', 'transfer-encoding'])(
-    'lets a client that sends all of a long body first read the 413 (%s)',
+    'lets a client that sends its whole long body first read the 413 (%s)',
     async (framing) => {
       const body = 'x'.repeat(20_000_000);
       const head = `POST /notes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`;
@@ -159,12 +159,12 @@ describe('errors of a service', () => {
           ? `${head}Content-Length: ${body.length}\r\n\r\n${body}`
           : `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
       const next = 'GET /notes HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
-      const answer = await exchange((await app.getUrl()).replace('http://', ''), framed + next);
-      expect(answer).toMatch(/^HTTP\/1.1 413 [^]*HTTP\/1.1 200 /);
+      const response = await exchange((await app.getUrl()).replace('http://', ''), framed + next);
+      expect(response).toMatch(/^HTTP\/1.1 413 [^]*HTTP\/1.1 200 /);
     },
   );
 
-  it('says what a body must be, what is missing and what form a value has', async () => {
+  it('describes the required body, missing fields and the expected form of values', async () => {
     const text = await http.post('/notes').set('content-type', 'text/plain').send('x');
     expect(text.body.detail).toBe('The body must be JSON (application/json), in UTF-8 and uncompressed.');
     expect((await json('{"tags":"a","at":"tomorrow","id":7}')).body.errors).toEqual({
@@ -176,13 +176,13 @@ describe('errors of a service', () => {
   });
 
   it.each([['text/plain'], ['application/xml'], ['application/json; charset=utf-16'], ['nonsense']])(
-    'answers 415 to %s',
+    'responds with 415 to %s',
     async (type) => {
       expectProblem(await http.post('/notes').set('content-type', type).send('{"text":"a"}'), 415);
     },
   );
 
-  it('takes a form of 64 fields and answers 400 to more, whatever their size', async () => {
+  it('accepts a form of 64 fields and responds with 400 to more, whatever their size', async () => {
     const form = (fields: number): request.Test =>
       http
         .put('/notes/1/any')
@@ -200,7 +200,7 @@ describe('errors of a service', () => {
     );
   });
 
-  it('answers 415 to a compressed body', async () => {
+  it('responds with 415 to a compressed body', async () => {
     const response = await http
       .post('/notes')
       .set('content-type', 'application/json')
@@ -210,25 +210,25 @@ describe('errors of a service', () => {
   });
 
   it.each(['/notes/%', '/notes/%zz', '/notes/%c0%ae', '/%'])(
-    'answers 400 to the address %s',
+    'responds with 400 to the address %s',
     async (path) => {
       expectProblem(await http.get(path), 400);
     },
   );
 
-  it('takes parameters of 4 KiB and answers 414 to longer ones', async () => {
+  it('accepts parameters of 4 KiB and responds with 414 to longer ones', async () => {
     expect((await http.get(`/notes/${'x'.repeat(4_096)}`)).status).toBe(200);
     expectProblem(await http.get(`/notes/${'x'.repeat(4_097)}`), 414);
   });
 
   it.each(['/', '/nothing', '/notes/1/2/3', '/notes//any'])(
-    'answers 404 to the unknown address %s',
+    'responds with 404 to the unknown address %s',
     async (path) => {
       expectProblem(await http.get(path), 404);
     },
   );
 
-  it('answers 405 with Allow where other methods are served', async () => {
+  it('responds with 405 and Allow if other methods are served', async () => {
     const response = await http.delete('/Notes/1/');
     expectProblem(response, 405);
     expect(response.headers['allow']).toBe('GET, HEAD');
@@ -236,7 +236,7 @@ describe('errors of a service', () => {
     expectProblem(await http.options('/notes'), 405);
   });
 
-  it('matches routes whatever their case and ignores a trailing slash, and keeps the case of values', async () => {
+  it('matches routes case-insensitively, ignores a trailing slash, and keeps the case of values', async () => {
     expect((await http.get('/NOTES/AbC/')).body).toEqual({ id: 'AbC' });
   });
 
@@ -245,21 +245,21 @@ describe('errors of a service', () => {
     ['teapot', 418],
     ['busy', 503],
     ['broken', 500],
-  ])('answers an exception of a handler (%s) with %i', async (id, status) => {
+  ])('responds to an exception of a handler (%s) with %i', async (id, status) => {
     expectProblem(await http.get(`/notes/${id}`), status);
   });
 
-  it('tells nothing about an unexpected error', async () => {
+  it('reveals nothing about an unexpected error', async () => {
     const response = await http.get('/notes/broken');
     expect(response.text).not.toContain('hunter2');
     expect(response.body.title).toBe('Internal Server Error');
   });
 
-  it('says when to come back', async () => {
+  it('sends Retry-After', async () => {
     expect((await http.get('/notes/busy')).headers['retry-after']).toBe('3');
   });
 
-  it('keeps queries out of problems and carries on the trace of the caller', async () => {
+  it("omits the query from problems and continues the caller's trace", async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     const response = await http
       .get('/nothing?bearerTokenOverride=abc')
@@ -268,7 +268,7 @@ describe('errors of a service', () => {
   });
 
   it.each([
-    ['a request line that is none', 'GET\r\n\r\n', 400],
+    ['a malformed request line', 'GET\r\n\r\n', 400],
     ['headers over 32 KiB', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
     ['two lengths', 'POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
     ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: a\r\nConnection: close\r\n\r\n', 400],
@@ -276,21 +276,21 @@ describe('errors of a service', () => {
     ['two hosts', 'GET /notes HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
     ['no host', 'GET /notes HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n', 400],
-  ])('answers %s with a problem and closes the connection', async (_what, bytes, status) => {
-    const answer = await exchange((await app.getUrl()).replace('http://', ''), bytes);
-    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(answer).toContain('application/problem+json');
-    expect(answer).toMatch(/connection: close/i);
+  ])('responds to %s with a problem and closes the connection', async (_what, bytes, status) => {
+    const response = await exchange((await app.getUrl()).replace('http://', ''), bytes);
+    expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(response).toContain('application/problem+json');
+    expect(response).toMatch(/connection: close/i);
   });
 });
 
 function exchange(address: string, bytes: string): Promise<string> {
   const [host, port] = address.split(':');
   return new Promise((resolve, reject) => {
-    let answer = '';
+    let response = '';
     const socket = connect(Number(port), host, () => socket.write(bytes));
-    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.on('data', (chunk) => (response += chunk.toString()));
     socket.on('error', reject);
-    socket.on('close', () => resolve(answer));
+    socket.on('close', () => resolve(response));
   });
 }

@@ -57,14 +57,17 @@ describe("an app's own filter", () => {
     ['/goods', 409, 'Sold out.'],
     ['/bug', 500, undefined],
     ['/nothing', 404, 'There is nothing at this address.'],
-  ])('goes before the default one and keeps what that does (%s)', async (path, status, detail) => {
-    const response = await request(app.getHttpServer()).get(path);
-    expect(response.status).toBe(status);
-    expect(response.headers['content-type']).toMatch('application/problem+json');
-    expect(response.body.detail).toBe(detail);
-  });
+  ])(
+    'takes precedence over the default filter and inherits its responses (%s)',
+    async (path, status, detail) => {
+      const response = await request(app.getHttpServer()).get(path);
+      expect(response.status).toBe(status);
+      expect(response.headers['content-type']).toMatch('application/problem+json');
+      expect(response.body.detail).toBe(detail);
+    },
+  );
 
-  it('lets the errors of message handlers pass', async () => {
+  it('rethrows the errors of message handlers', async () => {
     const controller = app.get(ShopController);
     const creator = app.get(ExternalContextCreator);
     const consume = creator.create(
@@ -81,7 +84,7 @@ describe("an app's own filter", () => {
     await expect(consume({})).rejects.toThrow(OutOfStock);
   });
 
-  it('runs by the clock that was given', () => {
+  it('uses the given clock', () => {
     expect(app.get<Clock>(CLOCK).now().toISOString()).toBe('2026-01-05T10:00:00.000Z');
   });
 });

@@ -3,7 +3,7 @@ import { eventually, findFreePorts, permitFaults, runProcess } from '@platform/t
 import type { RunningProcess } from '@platform/testing';
 
 describe('a service process', () => {
-  // What it runs cannot drain, and some cannot start.
+  // These processes log errors on purpose: one drain hook fails, and some processes cannot start.
   beforeEach(permitFaults);
 
   let running: RunningProcess;
@@ -26,7 +26,7 @@ describe('a service process', () => {
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'answers what is in flight and ends with code 0 after %s',
+    'finishes the request in flight and exits with code 0 after %s',
     async (signal) => {
       await start();
       const inFlight = fetch(`${origin}/held`);
@@ -39,21 +39,21 @@ describe('a service process', () => {
     },
   );
 
-  it('answers on, and ends as ever, when nobody reads its log any more', async () => {
+  it('keeps serving and exits normally after the reader of its log has gone', async () => {
     await start();
     running.child.stdout!.destroy();
     expect((await fetch(`${origin}/nowhere`)).status).toBe(404);
-    // A line at `error`, which is written at once: one of the drain hooks fails.
+    // A drain hook fails and logs at `error`, which flushes the log at once.
     expect(await running.stop()).toBe(0);
   });
 
-  it.each(['127.0.0.1', '0.0.0.0'])('says that it listens on %s when it does', async (host) => {
+  it.each(['127.0.0.1', '0.0.0.0'])('logs the address that it listens on: %s', async (host) => {
     await start({ HOST: host });
     const line = `listening on ${host} port ${new URL(origin).port}`;
     await eventually(() => expect(running.output()).toContain(line));
   });
 
-  it('shows its metrics at the address that METRICS_HOST says, and at no other', async () => {
+  it('serves metrics at METRICS_HOST only', async () => {
     await start({ HOST: '127.0.0.1', METRICS_HOST: '127.0.0.2' });
     const { port } = new URL(metricsOrigin);
     const response = await fetch(`http://127.0.0.2:${port}/metrics`);
@@ -68,7 +68,7 @@ describe('a service process', () => {
     const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, authorization: 'Bearer sesame' };
     await fetch(`${origin}/quick?bearerTokenOverride=open-sesame&pageSize=5`, { headers });
     await fetch(`${origin}/nowhere/eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl`);
-    // What programs poll, at debug.
+    // A polled route is logged at debug.
     await fetch(`${origin}/polled`);
     await running.stop();
     const lines = running
@@ -108,7 +108,7 @@ describe('a service process', () => {
     expect(running.output()).toBe('');
   });
 
-  it('says why and ends with code 1 when its port is taken', async () => {
+  it('logs the error and exits with code 1 when its port is in use', async () => {
     await start();
     const second = await runProcess({
       entry: join(__dirname, 'service-process.cjs'),
@@ -118,7 +118,7 @@ describe('a service process', () => {
     expect(second.output()).toContain('EADDRINUSE');
   });
 
-  it('lists every wrong variable, without its value or a stack trace, and ends with code 1', async () => {
+  it('lists every wrong variable, without its value or a stack trace, and exits with code 1', async () => {
     running = await runProcess({
       entry: join(__dirname, 'service-process.cjs'),
       env: { PORT: '99999', METRICS_PORT: 'sesame', LOG_LEVEL: 'loud' },

@@ -1,4 +1,4 @@
-/** Lets a process of its own run TypeScript, compiled the way Jest compiles it. */
+/** Makes a separate process run TypeScript, compiled as Jest compiles it. */
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const { join } = require('node:path');

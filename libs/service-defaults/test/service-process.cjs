@@ -1,9 +1,9 @@
-/** Runs the small application of these tests as a process of its own. */
+/** Runs the suites' small application as a separate process. */
 require('./run-typescript.cjs');
 const { runService } = require('../src/index.ts');
 const { Story, stoppingConfig, stoppingDefinition } = require('./stopping-app.ts');
 
-// The lines that only this program writes; a service writes its own through its logger.
+// Lines that this program writes directly; the service writes its own through its logger.
 process.stdout.on('error', () => undefined);
 
 void runService('stopping', () => ({
@@ -14,7 +14,7 @@ void runService('stopping', () => ({
     const { push } = story.events;
     story.events.push = (event) => {
       process.stdout.write(`${JSON.stringify({ msg: event })}\n`);
-      // Held until the process has been told to stop.
+      // The response is held until the process receives a signal.
       if (event === 'begun') process.once('SIGTERM', story.release).once('SIGINT', story.release);
       return push.call(story.events, event);
     };

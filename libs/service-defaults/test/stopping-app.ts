@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createServiceApplication, loadConfig, serviceConfigShape, ShutdownRegistry } from '../src';
 import type { ServiceConfig } from '../src';
 
-/** What happened while stopping, in order, and the answer that a test holds back. */
+/** Records the events of a stop, in order, and holds the response that a test releases. */
 @Injectable()
 export class Story implements OnModuleInit, OnApplicationShutdown {
   readonly events: string[] = [];
@@ -48,7 +48,7 @@ class StoryController {
   async held(): Promise<object> {
     this.story.events.push('begun');
     await this.story.held;
-    this.story.events.push('answered');
+    this.story.events.push('responded');
     return { held: true };
   }
 }

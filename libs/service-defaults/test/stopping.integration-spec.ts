@@ -7,7 +7,7 @@ import { eventually } from '@platform/testing';
 import { OpenConnections, stopService } from '../src';
 import { createStoppingApp, Story } from './stopping-app';
 
-interface Answer {
+interface Received {
   status: number | undefined;
   connection: string | undefined;
   body: string;
@@ -31,7 +31,7 @@ describe('stopping a service', () => {
 
   afterEach(() => agent.destroy());
 
-  function ask(path: string, through: Agent = agent): Promise<Answer> {
+  function send(path: string, through: Agent = agent): Promise<Received> {
     return new Promise((resolve, reject) => {
       const request = get({ port, host: '127.0.0.1', path, agent: through }, (response: IncomingMessage) => {
         let body = '';
@@ -44,37 +44,37 @@ describe('stopping a service', () => {
     });
   }
 
-  async function begunRequest(): Promise<Promise<Answer>[]> {
-    const answer = ask('/held');
+  async function begunRequest(): Promise<Promise<Received>[]> {
+    const response = send('/held');
     await eventually(() => expect(story.events).toEqual(['begun']));
-    return [answer];
+    return [response];
   }
 
-  it('finishes the answer in flight on a kept-alive connection, closes the database last, and takes no more requests', async () => {
-    await ask('/quick');
+  it('finishes the response in flight on a keep-alive connection, accepts no more requests, and closes the database last', async () => {
+    await send('/quick');
     const [inFlight] = await begunRequest();
     const stopping = stopService(app, connections, { graceMs: 0, timeoutMs: 10_000 });
     await eventually(() => expect(app.getHttpServer().listening).toBe(false));
-    await expect(ask('/quick', new Agent())).rejects.toThrow('ECONNREFUSED');
+    await expect(send('/quick', new Agent())).rejects.toThrow('ECONNREFUSED');
     story.release();
     expect(await inFlight).toEqual({ status: 200, connection: 'close', body: '{"held":true}' });
     await stopping;
-    expect(story.events).toEqual(['begun', 'drained', 'answered', 'database closed']);
+    expect(story.events).toEqual(['begun', 'drained', 'responded', 'database closed']);
   });
 
-  it('is not ready during the grace period but still serves, and asks clients to go elsewhere', async () => {
-    expect((await ask('/quick')).connection).toBe('keep-alive');
+  it('is not ready during the grace period, but still serves and closes each connection after its response', async () => {
+    expect((await send('/quick')).connection).toBe('keep-alive');
     const stopping = stopService(app, connections, { graceMs: 400, timeoutMs: 10_000 });
-    expect(await ask('/quick')).toEqual({ status: 200, connection: 'close', body: '{"quick":true}' });
-    expect(await ask('/health/ready')).toMatchObject({ status: 503, connection: 'close' });
-    expect((await ask('/health/live')).status).toBe(200);
+    expect(await send('/quick')).toEqual({ status: 200, connection: 'close', body: '{"quick":true}' });
+    expect(await send('/health/ready')).toMatchObject({ status: 503, connection: 'close' });
+    expect((await send('/health/live')).status).toBe(200);
     expect(story.events).toEqual([]);
     await stopping;
   });
 
   it('does not wait for idle or silent connections', async () => {
     const kept = new Agent({ keepAlive: true });
-    await ask('/quick', kept);
+    await send('/quick', kept);
     const silent = connect(port, '127.0.0.1');
     const ended = new Promise<void>((resolve) =>
       silent.on('close', () => resolve()).on('error', () => undefined),
@@ -87,7 +87,7 @@ describe('stopping a service', () => {
     kept.destroy();
   });
 
-  it('gives up on an answer that takes longer than the limit', async () => {
+  it('abandons a response that takes longer than the limit', async () => {
     const [inFlight] = await begunRequest();
     const cutOff = expect(inFlight).rejects.toThrow(/socket hang up|ECONNRESET/);
     await stopService(app, connections, { graceMs: 0, timeoutMs: 100 });

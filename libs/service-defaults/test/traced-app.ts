@@ -19,7 +19,7 @@ class TracedController {
     return { status: response.status };
   }
 
-  /** What a timer does. */
+  /** Requests outside any trace, as a timer does. */
   @Get('poll')
   async poll(): Promise<object> {
     const response = await withoutTrace(() => tracedFetch(this.downstream));
@@ -48,7 +48,7 @@ class TracedModule {
   }
 }
 
-/** A service with an HTTP client, and what stands behind that at DOWNSTREAM_URL. */
+/** Returns the definition of a service whose HTTP client calls DOWNSTREAM_URL. */
 export function tracedDefinition(env: NodeJS.ProcessEnv): ServiceDefinition {
   const { DOWNSTREAM_URL = '', ...rest } = env;
   return {

@@ -1,4 +1,7 @@
-/** Runs the traced service of these tests as a process of its own: the exporter cannot run inside of Jest, which has no `import()`. */
+/**
+ * Runs the suites' traced service as a separate process. The exporter cannot run inside Jest, which has no
+ * `import()`.
+ */
 require('./run-typescript.cjs');
 const { runService } = require('../src/index.ts');
 const { tracedDefinition } = require('./traced-app.ts');

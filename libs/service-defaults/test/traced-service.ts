@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { findFreePorts, runProcess, startHttpDouble } from '@platform/testing';
 import type { RunningProcess } from '@platform/testing';
 
-/** The traced service as a process, and what is behind it. */
+/** The traced service as a process, and the service downstream of it. */
 export interface TracedService {
   readonly running: RunningProcess;
-  /** Headers of the requests that came in behind it. */
+  /** Headers of the requests that the downstream service received. */
   readonly downstream: IncomingHttpHeaders[];
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   close(): Promise<void>;
@@ -14,7 +14,7 @@ export interface TracedService {
 
 export async function startTracedService(env: Record<string, string> = {}): Promise<TracedService> {
   const downstream: IncomingHttpHeaders[] = [];
-  const behind = await startHttpDouble((request, response) => {
+  const downstreamDouble = await startHttpDouble((request, response) => {
     downstream.push(request.headers);
     response.writeHead(404).end();
   });
@@ -26,7 +26,7 @@ export async function startTracedService(env: Record<string, string> = {}): Prom
       PORT: String(port),
       METRICS_PORT: '0',
       LOG_LEVEL: 'info',
-      DOWNSTREAM_URL: behind.url,
+      DOWNSTREAM_URL: downstreamDouble.url,
       ...env,
     },
     readyUrl: `${url}/health/ready`,
@@ -41,7 +41,7 @@ export async function startTracedService(env: Record<string, string> = {}): Prom
     },
     close: async () => {
       if (running.child.exitCode === null) await running.stop();
-      await behind.close();
+      await downstreamDouble.close();
     },
   };
 }

@@ -42,7 +42,7 @@ describe('a service that records traces', () => {
     });
   }
 
-  it('exports the request under the caller and its own call under the request', async () => {
+  it("exports the request as a child of the caller and the service's own call as a child of the request", async () => {
     const traceId = newTraceId();
     await service.get('/people/jane?token=sesame', callerHeaders(traceId));
     const spans = await collected(traceId, 2);
@@ -70,21 +70,23 @@ describe('a service that records traces', () => {
     expect(collector.exports.map(({ body }) => body.toString()).join()).not.toMatch(/jane|sesame/);
   });
 
-  it('writes the trace and the span into every line about a request', async () => {
+  it('writes the trace and the span into every line aboutTrace a request', async () => {
     const traceId = newTraceId();
     await service.get('/people/jane', callerHeaders(traceId));
     const server = (await collected(traceId, 2)).find(({ kind }) => kind === SERVER);
     await eventually(() => {
       const lines = service.running.output().split('\n');
-      const about = lines.filter((line) => line.includes(traceId)).map((line) => JSON.parse(line) as object);
-      expect(about).toMatchObject([
+      const aboutTrace = lines
+        .filter((line) => line.includes(traceId))
+        .map((line) => JSON.parse(line) as object);
+      expect(aboutTrace).toMatchObject([
         { msg: 'calling', traceId, spanId: server?.spanId },
         { msg: 'request', traceId, spanId: server?.spanId },
       ]);
     });
   });
 
-  it('shows a failure by its status and says nothing of its text', async () => {
+  it('exports a failure by its status, without its text', async () => {
     permitFaults();
     const traceId = newTraceId();
     expect((await service.get('/broken', callerHeaders(traceId))).status).toBe(500);
@@ -94,12 +96,12 @@ describe('a service that records traces', () => {
     expect(collector.exports.map(({ body }) => body.toString()).join()).not.toContain('jane');
   });
 
-  it('gives a trace that begins here the identifier that its problem shows', async () => {
+  it('gives a new trace the id that its problem shows', async () => {
     const { traceId } = (await (await service.get('/nowhere')).json()) as { traceId: string };
     expect(await collected(traceId, 1)).toMatchObject([{ parentSpanId: '', name: 'GET' }]);
   });
 
-  it('records no probes, and nothing that the caller did not sample, but passes that on', async () => {
+  it('records neither probes nor unsampled requests, but passes their trace on', async () => {
     const traceId = newTraceId();
     await service.get('/health/live', callerHeaders(traceId));
     await service.get('/people/jane', callerHeaders(traceId, '00'));
@@ -108,7 +110,7 @@ describe('a service that records traces', () => {
     expect(service.downstream.at(-1)?.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
   });
 
-  it('asks for no samples of what nobody waits for', async () => {
+  it('sends an unsampled trace with a poll', async () => {
     await service.get('/poll');
     expect(service.downstream.at(-1)?.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
   });
@@ -116,7 +118,7 @@ describe('a service that records traces', () => {
 
 describe('a service that does not trust its callers', () => {
   it(
-    'samples by itself, whatever flag and identifier they send, and links their traces',
+    'samples independently of the flag and id that they send, and links their traces',
     async () => {
       const collector = await startTraceCollector();
       const start = (ratio: string): Promise<TracedService> =>
@@ -128,7 +130,7 @@ describe('a service that does not trust its callers', () => {
           OTEL_TRACES_SAMPLER_ARG: ratio,
         });
       const never = await start('0');
-      // The ratio is taken of an identifier: this one is below every ratio.
+      // The sampler compares the trace id with the ratio; this id is below every ratio.
       const lowest = `${'0'.repeat(31)}1`;
       for (let count = 0; count < 50; count += 1) await never.get('/quick', callerHeaders(lowest));
       await never.running.stop();
@@ -137,8 +139,8 @@ describe('a service that does not trust its callers', () => {
 
       const always = await start('1');
       const traceId = newTraceId();
-      const answer = await always.get('/nowhere', callerHeaders(traceId, '00'));
-      const problem = (await answer.json()) as { traceId: string };
+      const response = await always.get('/nowhere', callerHeaders(traceId, '00'));
+      const problem = (await response.json()) as { traceId: string };
       expect(problem.traceId).not.toBe(traceId);
       const spans = await eventually(() => {
         const found = collector.spans().filter((span) => span.traceId === problem.traceId);
@@ -155,7 +157,7 @@ describe('a service that does not trust its callers', () => {
 
 describe('a service that stops', () => {
   it(
-    'exports what is left, in protobuf unless told otherwise, compressed if told so',
+    'exports the remaining spans, in protobuf by default, and compressed if configured',
     async () => {
       const collector = await startTraceCollector();
       const service = await startTracedService({
@@ -180,24 +182,24 @@ describe('a service that stops', () => {
 });
 
 describe('a collector that', () => {
-  it.each(['refuses connections', 'never answers'])(
-    '%s slows no request and holds up no stop',
-    async (what) => {
+  it.each(['refuses connections', 'never responds'])(
+    '%s delays neither requests nor a stop',
+    async (fault) => {
       const silent = await startTraceCollector({ isSilent: true });
       const [port] = (await findFreePorts(1)) as [number];
-      const nobody = `http://127.0.0.1:${String(port)}`;
+      const closedUrl = `http://127.0.0.1:${String(port)}`;
       const service = await startTracedService({
-        OTEL_EXPORTER_OTLP_ENDPOINT: what === 'never answers' ? silent.url : nobody,
+        OTEL_EXPORTER_OTLP_ENDPOINT: fault === 'never responds' ? silent.url : closedUrl,
         OTEL_BSP_SCHEDULE_DELAY: '20',
         OTEL_BSP_MAX_QUEUE_SIZE: '50',
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10',
       });
-      // Ten times what the queue holds. Whoever waited for the collector would wait for its timeout of 10 s,
-      // again and again.
+      // Ten times the queue's capacity. Requests that waited for the collector would wait for its timeout of
+      // 10 s each.
       const startedMs = performance.now();
       for (let round = 0; round < 20; round += 1) {
-        const answers = await Promise.all(Array.from({ length: 25 }, () => service.get('/quick')));
-        expect(answers.every(({ status }) => status === 200)).toBe(true);
+        const responses = await Promise.all(Array.from({ length: 25 }, () => service.get('/quick')));
+        expect(responses.every(({ status }) => status === 200)).toBe(true);
       }
       expect(performance.now() - startedMs).toBeLessThan(9_000);
       const stoppedMs = performance.now();
@@ -212,7 +214,7 @@ describe('a collector that', () => {
 
 describe('a service that records no traces', () => {
   it(
-    'passes on the trace as it came and never loads what would record it',
+    'passes the trace on unchanged and never loads the SDK',
     async () => {
       const service = await startTracedService();
       const headers = callerHeaders(newTraceId());

@@ -14,11 +14,13 @@ import { guardHeaders } from './header-guard';
 
 export interface BusConnectionOptions {
   readonly bus: Bus;
-  /** May name several hosts. Holds a password; never logged and never part of an error. */
+  /** AMQP URL; may name several hosts. It holds a password, so it must never reach a log or an error. */
   readonly url: string;
-  /** Name of this program; seen in envelopes, reply queues and the broker's management. */
+  /**
+   * Name of this program, used in envelopes, in reply queue names and as the connection's name at the broker.
+   */
   readonly service: string;
-  /** Version of this program; seen in envelopes. */
+  /** Version of this program, written into envelopes. */
   readonly version: string;
   /** Namespace of the message types, e.g. `Platform.Contracts`. */
   readonly namespace: string;
@@ -26,23 +28,26 @@ export interface BusConnectionOptions {
   readonly clock: Clock;
 }
 
-/** A channel that golevelup's connection manager sets up once, as soon as there is a connection. */
+/**
+ * A channel that golevelup's connection manager sets up as soon as there is a connection, and again after
+ * each reconnect.
+ */
 export type ManagedChannel = AmqpConnection['managedChannel'];
 
 /**
- * How soon a broker is left that no longer responds: patiently where there is no other, else after 4 to 6 s
- * of silence.
+ * Failover settings. With one broker the connection is patient. With several, it gives up a broker after 4 to
+ * 6 s of silence and tries the next.
  */
 const ONE_BROKER = { heartbeatSeconds: 5, connectTimeoutMs: 5 * SECOND_MS, reconnectSeconds: 1 };
 const SEVERAL_BROKERS = { heartbeatSeconds: 2, connectTimeoutMs: 2 * SECOND_MS, reconnectSeconds: 0.2 };
 const CLOSE_TIMEOUT_MS = 5 * SECOND_MS;
 
 /**
- * One golevelup connection to one bus. golevelup connects and reconnects it; the owner of a channel recovers
+ * One golevelup connection to one bus. golevelup connects and reconnects; the owner of a channel recovers
  * that channel.
  */
 export class BusConnection {
-  /** The broker as MassTransit addresses it, without credentials. */
+  /** The broker's MassTransit address, without credentials. */
   readonly hostAddress: string;
   private readonly host: Readonly<Record<string, unknown>>;
   private readonly amqp: AmqpConnection;
@@ -60,7 +65,7 @@ export class BusConnection {
       name: bus,
       uri: urls,
       enableDirectReplyTo: false,
-      logger: quiet(logger),
+      logger: demoteToDebug(logger),
       connectionInitOptions: {
         wait: false,
         skipConnectionFailedLogging: true,
@@ -79,8 +84,8 @@ export class BusConnection {
   }
 
   /**
-   * What the envelope of any message from this process says; of a new one, sent now and in the current trace,
-   * unless given.
+   * Returns the options of an envelope that this process sends. Each value that is not given has a default: a
+   * random message id, the current time, the current trace.
    */
   envelopeOptions(
     given: { messageId?: string | undefined; sentAt?: Date; headers?: EnvelopeOptions['headers'] } = {},
@@ -92,7 +97,7 @@ export class BusConnection {
     return { namespace, messageId, sentAt, source, hostAddress, host, headers };
   }
 
-  /** Starts to connect and returns at once: a service starts without its broker. */
+  /** Starts to connect and returns at once, so that a service starts without its broker. */
   async open(): Promise<void> {
     await this.amqp.init();
     const manager = this.amqp.managedConnection;
@@ -114,8 +119,8 @@ export class BusConnection {
   }
 
   /**
-   * @throws {BusUnavailableError} without a connection, or while the broker blocks it: what is written then
-   * would wait in memory
+   * @throws {BusUnavailableError} if not connected, or while the broker blocks the connection: a message
+   * written then would only wait in memory
    */
   requireUsable(): void {
     if (this.isUsable) return;
@@ -128,7 +133,7 @@ export class BusConnection {
 
   /**
    * Opens a channel for publishing.
-   * @throws {BusUnavailableError} without a usable connection, or if it dies meanwhile
+   * @throws {BusUnavailableError} if the connection is not usable, or is lost while the channel opens
    */
   async openConfirmChannel(): Promise<ConfirmChannel> {
     this.requireUsable();
@@ -142,17 +147,17 @@ export class BusConnection {
   }
 
   /**
-   * A channel for consuming, set up now or as soon as there is a connection. A set-up that fails is an
-   * `error` event.
+   * Returns a channel for consuming, set up now or as soon as there is a connection. If `setup` fails, the
+   * channel emits `error`.
    */
   manageChannel(name: string, setup: (channel: Channel) => Promise<void>): ManagedChannel {
     return this.amqp.managedConnection.createChannel({ name, confirm: false, setup });
   }
 
-  /** Closes the connection; bounded, because a broker that hangs must not hold the process. */
+  /** Closes the connection. Waits at most 5 s, so that a broker that hangs cannot keep the process alive. */
   async close(): Promise<void> {
     try {
-      // Not `amqp.close()`: it waits for a channel first, so a broker that hangs would keep it from ending
+      // Not `amqp.close()`: that waits for a channel first, so with a broker that hangs it would never stop
       // the reconnects.
       const closing = this.amqp.managedConnection?.close() ?? Promise.resolve();
       const timeoutError = (): Error => new Error(`not closed within ${CLOSE_TIMEOUT_MS} ms`);
@@ -163,7 +168,7 @@ export class BusConnection {
   }
 
   private onConnected(): void {
-    writeTogether(this.amqp.managedConnection.connection);
+    batchWrites(this.amqp.managedConnection.connection);
     guardHeaders(this.amqp.managedConnection.connection);
     this.blockedReason = null;
     this.isReportedDown = false;
@@ -172,36 +177,36 @@ export class BusConnection {
 
   private onDown(error: Error | undefined): void {
     this.blockedReason = null;
-    // One line per outage, not one per attempt to reconnect.
+    // Log once per outage, not once per reconnect attempt.
     if (this.isReportedDown) return;
     this.isReportedDown = true;
     this.options.logger.warn(`bus ${this.options.bus} is down: ${error?.message ?? 'closed'}; reconnecting`);
   }
 }
 
-/** The parts of amqplib's connection that write. */
-interface Writing {
+/** The private parts of amqplib's connection that write to the socket. */
+interface SocketWriter {
   readonly stream: Writable;
   readonly muxer: { _readIncoming(): void };
 }
 
 /**
- * Has the messages of one turn of the event loop leave in one system call. amqplib has no option for it: it
- * writes each by itself.
+ * Writes all messages of one event-loop turn in one system call. amqplib writes each message separately and
+ * has no option to batch them.
  */
-function writeTogether(model: ChannelModel | undefined): void {
+function batchWrites(model: ChannelModel | undefined): void {
   if (model === undefined) return;
-  const { stream, muxer } = model.connection as unknown as Writing;
-  const writeWaiting = muxer._readIncoming.bind(muxer);
+  const { stream, muxer } = model.connection as unknown as SocketWriter;
+  const flush = muxer._readIncoming.bind(muxer);
   muxer._readIncoming = () => {
     stream.cork();
-    writeWaiting();
+    flush();
     stream.uncork();
   };
 }
 
-/** golevelup's own lines go to debug: this library reports connections and failures itself. */
-function quiet(logger: LoggerService): LoggerService {
+/** Demotes golevelup's log lines to debug, because this library reports connections and failures itself. */
+function demoteToDebug(logger: LoggerService): LoggerService {
   const debug = (message: unknown): void => {
     logger.debug?.(message);
   };

@@ -16,21 +16,24 @@ import { quorumQueue, UNLIMITED_DELIVERIES } from './queue-topology';
 export type RequestOutcome<S, F> = { readonly succeeded: S } | { readonly failed: F };
 
 export interface RequestOptions {
-  /** Longest wait for the response. */
+  /** Maximum wait for the response. */
   readonly timeoutMs: number;
   readonly correlationId?: string | undefined;
 }
 
-/** The reply queue outlives a lost connection by this long, so that responses sent meanwhile still arrive. */
+/**
+ * Time that the reply queue exists without a consumer. Responses sent while the connection is lost still
+ * arrive.
+ */
 const REPLY_QUEUE_LIFETIME_MS = 120 * SECOND_MS;
 const READY_TIMEOUT_MS = 2 * SECOND_MS;
 const SEND_TIMEOUT_MS = 2 * SECOND_MS;
 const READY_POLL_MS = 20;
 
 /**
- * Sends requests over one bus and waits for their responses at a reply queue of this process. The queue is
- * replicated, because a classic one is away as long as its node is, and expires by itself: an exclusive one
- * would die with its connection.
+ * Sends requests over one bus and awaits their responses at this process's reply queue. That is a quorum
+ * queue, because a classic queue is unavailable while its node is down. It expires when unused; an exclusive
+ * queue would be deleted with its connection.
  */
 export class BusRequester {
   private readonly pending = new Map<string, (response: ReceivedEnvelope | Error) => void>();
@@ -41,15 +44,16 @@ export class BusRequester {
     private readonly connection: BusConnection,
     private readonly publisher: ConfirmPublisher,
   ) {
-    this.replyQueue = this.newName();
+    this.replyQueue = this.newReplyQueue();
   }
 
   /**
-   * @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
+   * @throws {RequestTimeoutError} if no response arrives in time; the receiver may still carry out the
+   * request
    * @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the
    * contract
-   * @throws {MessageReturnedError} if no queue takes such requests
-   * @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
+   * @throws {MessageReturnedError} if no queue receives these requests
+   * @throws {BusUnavailableError | PublishTimeoutError} if the request could not be sent
    * @throws {InvalidMessageError} if the request does not satisfy the contract
    */
   request<T, S, F>(
@@ -89,7 +93,8 @@ export class BusRequester {
       requestId,
       correlationId,
       expiresAt: new Date(options.sentAt.getTime() + timeoutMs),
-      // MassTransit declares the exchange it responds to, so the address says how ours was declared.
+      // MassTransit redeclares the exchange that it responds to, so the address repeats our declaration's
+      // arguments.
       responseAddress: `${this.connection.hostAddress}/${this.replyQueue}?durable=true&autodelete=true`,
     });
     const send = async (): Promise<ReceivedEnvelope | Error> => {
@@ -104,7 +109,7 @@ export class BusRequester {
     return withTimeout(send(), timeoutMs, () => new RequestTimeoutError(contract.name, timeoutMs));
   }
 
-  /** Resolves once responses can arrive. */
+  /** Resolves once the reply queue is being consumed. */
   private async listen(): Promise<void> {
     this.connection.requireUsable();
     this.consumer ??= this.startConsumer();
@@ -114,7 +119,7 @@ export class BusRequester {
       throw new BusUnavailableError(this.connection.options.bus, 'no reply queue');
   }
 
-  private newName(): string {
+  private newReplyQueue(): string {
     return `${this.connection.options.service}.replies.${randomUUID()}`;
   }
 
@@ -129,13 +134,19 @@ export class BusRequester {
       ]);
     };
     const handle = (message: ConsumeMessage): Promise<Settlement> => Promise.resolve(this.receive(message));
-    // The next request makes another queue.
-    const onSilence = (): void => {
+    // The next request declares a new reply queue.
+    const onSetUpTimeout = (): void => {
       void consumer.close();
       this.consumer = null;
-      this.replyQueue = this.newName();
+      this.replyQueue = this.newReplyQueue();
     };
-    const consumer = new QueueConsumer(this.connection, { queue, prefetch: 100, declare, handle, onSilence });
+    const consumer = new QueueConsumer(this.connection, {
+      queue,
+      prefetch: 100,
+      declare,
+      handle,
+      onSetUpTimeout,
+    });
     consumer.start();
     return consumer;
   }
@@ -147,7 +158,8 @@ export class BusRequester {
     const resolve = this.pending.get(typeof requestId === 'string' ? requestId : '');
     const { logger, bus } = this.connection.options;
     if (response instanceof Error) logger.warn(`bus ${bus}: a response cannot be read: ${response.message}`);
-    else if (resolve === undefined) logger.debug?.(`bus ${bus}: a response came too late`);
+    else if (resolve === undefined)
+      logger.debug?.(`bus ${bus}: a response arrived after its request had timed out`);
     resolve?.(response);
     return 'ack';
   }

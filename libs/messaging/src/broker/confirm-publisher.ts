@@ -15,19 +15,25 @@ export interface OutgoingMessage {
   readonly routingKey: string;
   readonly content: Buffer;
   readonly options: Options.Publish;
-  /** Declare `exchange` as a durable fanout first: publishing to a missing exchange kills the channel. */
+  /**
+   * Whether to declare `exchange` as a durable fanout first: publishing to a missing exchange closes the
+   * channel.
+   */
   readonly declareFanout?: boolean;
-  /** Take the message although no queue wants it, and drop it then. */
+  /** Whether the broker may drop the message if it is routed to no queue, instead of returning it. */
   readonly mayBeDropped?: boolean;
 }
 
-/** More unconfirmed messages than this mean that the broker does not keep up; more would only fill memory. */
+/**
+ * Maximum unconfirmed messages on one channel. A broker this far behind does not keep up, and more messages
+ * would only fill memory.
+ */
 const MAX_UNCONFIRMED = 10_000;
 
-/** The header that tells which publish a returned message belongs to; MassTransit uses the same one. */
+/** The header that matches a returned message to its publish; MassTransit uses the same one. */
 export const PUBLISH_ID_HEADER = 'publishId';
 
-/** The AMQP message of an envelope, addressed to the exchange of its type. */
+/** Builds the AMQP message of an envelope, addressed to the exchange of its type. */
 export function envelopeMessage(
   envelope: SerializedEnvelope,
   properties: { readonly correlationId?: string; readonly replyTo?: string } = {},
@@ -45,28 +51,31 @@ export function envelopeMessage(
 }
 
 /**
- * AMQP codes with which a broker closes a channel because of what was asked of it: content too large, access
- * refused, no such exchange, locked, precondition failed (e.g. an exchange of another type).
+ * AMQP codes with which a broker closes a channel to refuse a request: content too large, access refused, no
+ * such exchange, resource locked, precondition failed (e.g. an exchange of another type).
  */
 const REFUSALS: ReadonlySet<unknown> = new Set([311, 403, 404, 405, 406]);
 const CONTENT_TOO_LARGE = 311;
 const PRECONDITION_FAILED = 406;
-/** AMQP's class of methods that `basic.publish` belongs to. */
+/** AMQP class id of `basic.publish`. */
 const BASIC_CLASS = 60;
 
-/** Whether the broker refused what was asked, rather than that it could not be asked. */
+/** Whether the broker refused the request, rather than being unreachable. */
 export function isRefusal(error: unknown): boolean {
   return REFUSALS.has(codeOf(error));
 }
 
-/** Whether the broker refused this one message (it is too large, say) rather than its exchange. */
+/**
+ * Whether the broker refused this one message (because it is too large, for example) rather than its
+ * exchange.
+ */
 export function isMessageRefusal(error: unknown): boolean {
   const code = codeOf(error);
   if (code === CONTENT_TOO_LARGE) return true;
   return code === PRECONDITION_FAILED && amqpField(error, 'classId') === BASIC_CLASS;
 }
 
-/** The AMQP code of an error, or of what caused it; undefined without one. */
+/** Returns the AMQP code of an error or of its cause; undefined if neither has one. */
 export function codeOf(error: unknown): unknown {
   return amqpField(error, 'code');
 }
@@ -78,18 +87,21 @@ function amqpField(error: unknown, field: 'code' | 'classId'): unknown {
 }
 
 /**
- * Declares a durable fanout over a channel of its own: the broker closes the channel over an exchange of
- * another type.
+ * Declares a durable fanout exchange on its own channel: if an exchange of another type has that name, the
+ * broker closes the channel.
  */
 async function declareFanout(connection: BusConnection, exchange: string): Promise<void> {
   const channel = await connection.openConfirmChannel();
-  // Without a listener amqplib would take the whole connection down.
+  // Without a listener, amqplib would close the whole connection over this channel's error.
   channel.on('error', () => undefined);
   await channel.assertExchange(exchange, 'fanout', { durable: true });
   await channel.close();
 }
 
-/** @throws {PublishTimeoutError} if publishing the message takes longer than `timeoutMs` */
+/**
+ * Awaits `publishing`.
+ * @throws {PublishTimeoutError} if it takes longer than `timeoutMs`
+ */
 export function confirmedWithin(
   timeoutMs: number,
   { exchange }: OutgoingMessage,
@@ -99,9 +111,9 @@ export function confirmedWithin(
 }
 
 /**
- * Publishes one message over a channel of its own, so that whatever the broker has against it harms no other.
- * The channel ends with the attempt, also when the broker stays silent: channels that wait for ever would use
- * up the connection's.
+ * Publishes one message on its own channel, so that the refusal of this message affects no other. The channel
+ * is closed after the attempt, even if the broker stays silent: unclosed channels would use up the
+ * connection's limit.
  * @throws as {@link PublishChannel.publish}
  * @throws {PublishTimeoutError} if the broker does not confirm within `timeoutMs`
  */
@@ -120,10 +132,12 @@ export async function publishAlone(
   }
 }
 
-/** Channels that publish one message each at the same time: a broker allows some 2,000 per connection. */
+/**
+ * Maximum one-message channels open at the same time. A broker allows about 2,000 channels per connection.
+ */
 const MAX_SINGLE_CHANNELS = 16;
 
-/** Publishes with confirms over one shared channel of a bus; opens a new one when that has died. */
+/** Publishes with confirms on one shared channel of a bus. Opens a new channel when that one has died. */
 export class ConfirmPublisher {
   private opening: Promise<PublishChannel> | null = null;
   private opened: PublishChannel | null = null;
@@ -131,26 +145,28 @@ export class ConfirmPublisher {
 
   constructor(private readonly connection: BusConnection) {}
 
-  /** Resolves when the broker has taken responsibility for the message; never later than `timeoutMs`.
-   *  @throws {BusUnavailableError} at once without a connection, or when the channel dies
-   *  @throws {MessageReturnedError} if no queue takes it
-   *  @throws {MessageRefusedError} if a queue that should take it refuses
-   *  @throws {PublishTimeoutError} if the broker stays silent */
+  /**
+   * Resolves when the broker has confirmed the message; settles within `timeoutMs`.
+   * @throws {BusUnavailableError} at once without a connection, or when the channel dies
+   * @throws {MessageReturnedError} if the message is routed to no queue
+   * @throws {MessageRefusedError} if a queue that should accept it refuses it
+   * @throws {PublishTimeoutError} if the broker stays silent
+   */
   publish(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     return confirmedWithin(timeoutMs, message, this.attempt(message, timeoutMs));
   }
 
   /**
-   * As {@link publish}, over a channel of its own. For a message that the broker may refuse: no other is in
-   * flight there.
+   * Publishes like {@link publish} but on its own channel. For a message that the broker may refuse: a
+   * refusal there fails no other message in flight.
    */
   publishAlone(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     return this.singleChannels.run(() => publishAlone(this.connection, message, timeoutMs));
   }
 
   /**
-   * Whether the broker confirms a message that no queue is to take. Tells a bus that is away from one queue
-   * that is.
+   * Whether the broker confirms a message that is routed to no queue. Distinguishes an unavailable bus from
+   * one unavailable queue.
    */
   async isResponding(timeoutMs: number): Promise<boolean> {
     const { service } = this.connection.options;
@@ -170,12 +186,13 @@ export class ConfirmPublisher {
   }
 
   /**
-   * The broker closes a channel over one message, and with it everything that is in flight there. Each of
-   * these goes once more, alone: then the refusal is its own.
+   * Publishes on the shared channel. When the broker closes that channel over one message, every message in
+   * flight there fails. Each of them is then published once more on its own channel, so that only the message
+   * at fault is refused again.
    */
   private async attempt(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     this.connection.requireUsable();
-    // Waiting for what is there would cost each of many messages some turns more.
+    // An open channel is used without `await`, which would cost each of many messages extra event-loop turns.
     const channel = this.opened?.isOpen === true ? this.opened : await this.channel();
     try {
       await channel.publish(message);
@@ -198,19 +215,19 @@ export class ConfirmPublisher {
   private open(): Promise<PublishChannel> {
     const opening = PublishChannel.open(this.connection);
     const { logger, service } = this.connection.options;
-    // Envelopes name this exchange as their source.
+    // Envelopes name this exchange as their source, so it must exist.
     declareFanout(this.connection, service).catch((error: unknown) => {
       logger.warn(`the source address of this program was not declared: ${String(error)}`);
     });
     opening.catch(() => {
-      // The caller gets the error; the next one tries again.
+      // This caller gets the error; the next caller opens another channel.
       if (this.opening === opening) this.opening = null;
     });
     return opening;
   }
 }
 
-/** Runs at most `limit` pieces of work at a time. */
+/** Runs at most `limit` tasks at a time. */
 class Semaphore {
   private readonly waiting: (() => void)[] = [];
   private running = 0;
@@ -231,8 +248,8 @@ class Semaphore {
 }
 
 /**
- * One confirm channel for as long as it lives. It tells apart what was confirmed, returned and lost: the
- * broker confirms a returned message too, after it has returned it, so a confirm alone proves nothing.
+ * One confirm channel, until it closes. Distinguishes confirmed, returned and lost messages. The broker
+ * returns an unroutable message first and then confirms it, so a confirm alone proves nothing.
  */
 export class PublishChannel {
   private readonly returned = new Map<string, string>();
@@ -251,7 +268,7 @@ export class PublishChannel {
       const publishId = String(properties.headers?.[PUBLISH_ID_HEADER]);
       this.returned.set(publishId, (fields as unknown as { replyText?: string }).replyText ?? 'returned');
     });
-    // Without a listener amqplib would take the whole connection down for one channel's error.
+    // Without a listener, amqplib would close the whole connection over this channel's error.
     channel.on('error', (error) => {
       this.closeReason = error;
     });
@@ -272,18 +289,19 @@ export class PublishChannel {
     return this.closeReason === null;
   }
 
-  /** Whether the broker closed it because of what was asked of it, rather than that it was lost. */
+  /** Whether the broker closed the channel to refuse a request, rather than the channel being lost. */
   get isRefused(): boolean {
     return isRefusal(this.closeReason);
   }
 
   /**
-   * Resolves when the broker has taken responsibility for the message.
-   * @throws {MessageReturnedError} if no queue takes it
-   * @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
-   * @throws {BusUnavailableError} if the channel died, perhaps because the broker refused something; it may
-   * have arrived
-   * @throws {RangeError | TypeError} if it cannot be encoded; nothing was sent
+   * Resolves when the broker has confirmed the message.
+   * @throws {MessageReturnedError} if the message is routed to no queue
+   * @throws {MessageRefusedError} if a queue that should accept it refuses it; other queues may have accepted
+   * it
+   * @throws {BusUnavailableError} if the channel died, possibly because the broker refused something; the
+   * message may have arrived
+   * @throws {RangeError | TypeError} if the message cannot be encoded; nothing was sent
    */
   async publish(message: OutgoingMessage): Promise<void> {
     const { exchange, routingKey, content, options, mayBeDropped = false } = message;
@@ -302,7 +320,7 @@ export class PublishChannel {
       });
       if (!isConfirmed) throw new MessageRefusedError(exchange, routingKey);
     } catch (error) {
-      // What is unconfirmed on a channel that has closed was not refused by itself.
+      // On a closed channel, an unconfirmed message was lost rather than refused.
       throw this.closeReason === null ? error : this.unavailable(this.closeReason);
     } finally {
       this.unconfirmed -= 1;

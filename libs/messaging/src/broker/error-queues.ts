@@ -24,28 +24,28 @@ const CONFIRM_TIMEOUT_MS = 5 * SECOND_MS;
 
 /** A message that its receiver, or the broker, moved to an error or skipped queue. */
 export interface FailedMessage {
-  /** The message's own id; `body-` and a part of the body's SHA-256 when the sender gave none. */
+  /** The message's id, or `body-` and 32 hex digits of the body's SHA-256 if the sender gave none. */
   readonly id: string;
-  /** The queue it lies in, e.g. `orders_error`. */
+  /** The queue that holds it, e.g. `orders_error`. */
   readonly queue: string;
-  /** The message type that it announces, without namespace; null when it names none. */
+  /** The message type that it declares, without namespace; null if it declares none. */
   readonly type: string | null;
   /**
-   * `failed`, `invalid`, `unreadable`, `unknown-type`; the broker's own reason, e.g. `delivery-limit`, when
-   * the broker moved it.
+   * One of `ERROR_REASONS`, or the broker's own reason (e.g. `delivery-limit`) if the broker moved the
+   * message; `unknown` if neither is recorded.
    */
   readonly reason: string;
   readonly errorType: string | null;
   readonly errorMessage: string | null;
   /** ISO 8601; null when unknown. */
   readonly parkedAt: string | null;
-  /** How often it waited in the broker for another attempt. */
+  /** Number of times it waited in the broker for another attempt. */
   readonly attempts: number;
   readonly body: string;
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
-/** An error or skipped queue and the queue whose messages it holds. */
+/** An error or skipped queue, and the queue that its messages came from. */
 export interface ErrorQueue {
   /** e.g. `orders_error`. */
   readonly queue: string;
@@ -54,22 +54,21 @@ export interface ErrorQueue {
 }
 
 type Choice = (message: FailedMessage) => boolean;
-/** Told after each message how many are done. */
+/** Called after each message with the number of messages done so far. */
 type Progress = (done: number) => void;
 
-/** How a queue stands. */
+/** The state of a queue. */
 export interface QueueState {
-  /** Messages that nobody has taken yet. */
+  /** Number of messages that are not delivered to a consumer. */
   readonly messages: number;
   readonly consumers: number;
-  /** The message at its head, if that was asked for. */
+  /** The message at the head of the queue; null unless requested. */
   readonly first: FailedMessage | null;
 }
 
 /**
- * Error and skipped queues of one bus, for operators: list what lies there, send it to its queue again, or
- * delete it. A message that one operator looks at is invisible to another meanwhile; whatever stays, stays in
- * its order.
+ * Error and skipped queues of one bus, for operators: list, replay or discard their messages. While one
+ * operator's command holds a message, other commands do not see it. Messages that stay keep their order.
  */
 export class ErrorQueues {
   private constructor(
@@ -77,35 +76,38 @@ export class ErrorQueues {
     private readonly connection: ChannelModel,
   ) {}
 
-  /** @throws {BusUnavailableError} without a connection within 5 s; its text names no address */
+  /**
+   * Connects to the first address that accepts the connection, waiting at most 5 s for each.
+   * @throws {BusUnavailableError} if none does; the text names no address
+   */
   static async connect(bus: Bus, url: string): Promise<ErrorQueues> {
     try {
       const connection = await connectToAny(url, {
         timeout: CONNECT_TIMEOUT_MS,
         clientProperties: { connection_name: `operator (${bus})` },
       });
-      // Without a listener a broken connection would end the process; the command under way fails by itself.
+      // Without a listener, a broken connection would end the process. The running command fails anyway.
       connection.on('error', () => undefined);
-      // What the broker itself put aside has its sender's headers, whatever they are.
+      // Messages that the broker itself dead-lettered keep their sender's headers, which may be malicious.
       guardHeaders(connection);
       return new ErrorQueues(bus, connection);
     } catch (error) {
-      // The code only: a text might hold the address with its password.
+      // Only the code: the text might contain the address with its password.
       const { code } = error as { code?: unknown };
       const detail = typeof code === 'string' ? code : 'connection refused';
       throw new BusUnavailableError(bus, detail, { cause: error });
     }
   }
 
-  /** The chosen messages, oldest first, at most `limit`; a queue that does not exist is empty. */
+  /** Returns the chosen messages, oldest first, at most `limit`. A missing queue counts as empty. */
   list(queue: string, choose: Choice, limit: number): Promise<FailedMessage[]> {
     return this.visit(queue, choose, { limit });
   }
 
   /**
-   * How the queue stands; empty when it does not exist.
-   * @param looksInside also at its head. Not for a queue that is consumed: each look counts there as a
-   * delivery
+   * Returns the state of the queue. A missing queue counts as empty.
+   * @param looksInside whether to read the message at the head. Not for a consumed queue: there each read
+   * counts as a delivery
    */
   async state(queue: string, looksInside: boolean): Promise<QueueState> {
     const channel = await this.connection.createChannel();
@@ -117,10 +119,10 @@ export class ErrorQueues {
   }
 
   /**
-   * Sends the chosen messages to their queue again, as they first came: same message id, same body, no
-   * attempts counted. A message leaves the error queue once the broker has confirmed the copy, so a crash
-   * between the two sends it twice, and the receiver's inbox applies it once.
-   * @throws {MessageReturnedError} when the source queue does not exist; the message stays where it is
+   * Sends the chosen messages back to their source queue as they first arrived: same message id, same body,
+   * no attempts counted. A message leaves the error queue once the broker has confirmed the copy. A crash in
+   * between sends the message twice, and the receiver's inbox applies it once.
+   * @throws {MessageReturnedError} if the source queue does not exist; the message stays in the error queue
    */
   async replay({ queue, source }: ErrorQueue, choose: Choice, progress?: Progress): Promise<FailedMessage[]> {
     const outgoing = new PublishChannel(this.bus, await this.connection.createConfirmChannel());
@@ -136,7 +138,7 @@ export class ErrorQueues {
     }
   }
 
-  /** Deletes the chosen messages for good; returns them one last time. */
+  /** Deletes the chosen messages and returns them. */
   discard(queue: string, choose: Choice, progress?: Progress): Promise<FailedMessage[]> {
     return this.visit(queue, choose, { beforeRemoval: () => Promise.resolve(), progress });
   }
@@ -146,9 +148,9 @@ export class ErrorQueues {
   }
 
   /**
-   * Looks at the messages that lie in the queue now and returns the chosen ones; with `beforeRemoval` it also
-   * removes them, each after that. A message that comes meanwhile, perhaps because its replay failed, is not
-   * visited.
+   * Reads the messages that are in the queue now and returns the chosen ones. With `beforeRemoval`, removes
+   * each chosen message after that call has resolved. Messages that arrive during the visit, such as one
+   * whose replay failed, are not visited.
    */
   private async visit(
     queue: string,
@@ -167,8 +169,8 @@ export class ErrorQueues {
     const channel = await this.connection.createChannel();
     channel.on('error', () => undefined);
     try {
-      let { messageCount: left } = await checkQueue(channel, queue);
-      for (; left > 0 && chosen.length < limit; left -= 1) {
+      let { messageCount: remaining } = await checkQueue(channel, queue);
+      for (; remaining > 0 && chosen.length < limit; remaining -= 1) {
         const delivery = await channel.get(queue);
         if (delivery === false) break;
         const message = failedMessage(queue, delivery);
@@ -179,7 +181,7 @@ export class ErrorQueues {
         progress?.(chosen.length);
       }
     } finally {
-      // Whatever was not acknowledged returns to its place.
+      // Unacknowledged messages return to their place in the queue.
       await closeQuietly(channel);
     }
     return chosen;
@@ -200,7 +202,7 @@ async function checkQueue(
   try {
     return await channel.checkQueue(queue);
   } catch (error) {
-    // The broker closes the channel over a missing queue.
+    // The broker closes the channel if the queue is missing.
     if ((error as { code?: unknown }).code === 404) return { messageCount: 0, consumerCount: 0 };
     throw error;
   }
@@ -212,7 +214,10 @@ async function closeQuietly(channel: Channel): Promise<void> {
   });
 }
 
-/** Headers that the receiver added when the message failed: a replayed message starts afresh without them. */
+/**
+ * Headers that the receiver added when the message failed. A replay drops them, so that the message starts
+ * afresh.
+ */
 const OWN_COUNTS = [ATTEMPTS_HEADER, POSTPONEMENTS_HEADER, RESPONSE_TRIES_HEADER, TIMEOUTS_HEADER].join('|');
 const FAILURE_HEADER = new RegExp(`^(MT-Fault-.*|MT-Reason|${REASON_HEADER}|${OWN_COUNTS})$`, 's');
 
@@ -235,7 +240,10 @@ function failedMessage(queue: string, delivery: Message): FailedMessage {
   };
 }
 
-/** The exchange that brought the message first stays known: it identifies a message without an envelope. */
+/**
+ * Returns the headers of a replayed message. They keep the exchange of its first delivery, which identifies a
+ * message without an envelope.
+ */
 function replayHeaders(delivery: Message): Record<string, unknown> {
   const headers = (delivery.properties.headers ?? {}) as Record<string, unknown>;
   const kept = Object.entries(senderHeaders(delivery)).filter(([name]) => !FAILURE_HEADER.test(name));

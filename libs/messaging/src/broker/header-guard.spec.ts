@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { withoutDeepHeaders } from './header-guard';
 
-// By its path: the package does not export its decoder.
+// Required by path, because the package does not export its decoder.
 // eslint-disable-next-line @typescript-eslint/no-require-imports
 const frames = require(join(dirname(require.resolve('amqplib')), 'lib/frame')) as {
   parseFrame(bytes: Buffer, max: number): { rest: Buffer };
@@ -21,7 +21,7 @@ const member = (name: string, tag: string, value: Buffer): Buffer =>
   Buffer.concat([shortText(name), Buffer.from(tag), value]);
 const textMember = (name: string, text: string): Buffer => member(name, 'S', withLength(Buffer.from(text)));
 
-/** Tables, or lists in tables, one in the other. */
+/** Returns the members of a table that nests tables, or lists, to `depth`. */
 function nested(depth: number, tag: 'F' | 'A'): Buffer {
   let content: Buffer = Buffer.alloc(0);
   for (let level = 0; level < depth; level += 1)
@@ -50,12 +50,12 @@ function decoded(bytes: Buffer) {
 
 const FOLLOWING = Buffer.from('what follows');
 
-describe('header tables of what is received', () => {
+describe('header tables in received frames', () => {
   it.each([
     ['tables', nested(8_000, 'F')],
     ['lists', nested(8_000, 'A')],
     ['65 tables', nested(65, 'F')],
-  ])('are dropped when they hold too many %s, one in the other', (_what, deep) => {
+  ])('are dropped when they nest too many %s', (_what, deep) => {
     const received = Buffer.concat([
       frameWith(Buffer.concat([textMember('tenant', 'acme'), deep])),
       FOLLOWING,
@@ -70,7 +70,7 @@ describe('header tables of what is received', () => {
     expect(rest).toEqual(FOLLOWING);
   });
 
-  it('would exhaust the stack otherwise', () => {
+  it('exhaust the stack without the guard', () => {
     expect(() => decoded(frameWith(nested(8_000, 'F')))).toThrow(RangeError);
   });
 
@@ -83,13 +83,13 @@ describe('header tables of what is received', () => {
     ['of 60 levels', nested(60, 'F')],
     ['of every type', everyType()],
     ['that are long', textMember('long', 'x'.repeat(60_000))],
-  ])('stay as they are %s', (_what, table) => {
+  ])('are unchanged %s', (_what, table) => {
     const received = Buffer.concat([frameWith(table), FOLLOWING]);
     expect(withoutDeepHeaders(received)).toBe(received);
     expect(decoded(received).rest).toEqual(FOLLOWING);
   });
 
-  it('wait until the frame is complete', () => {
+  it('are unchanged while the frame is incomplete', () => {
     const whole = frameWith(nested(8_000, 'F'));
     for (const length of [0, 5, 20, 30, whole.length - 1]) {
       const received = whole.subarray(0, length);

@@ -1,21 +1,24 @@
 import type { ChannelModel } from 'amqplib';
 import { DROPPED_HEADER } from '../consuming/sender-headers';
 
-/** Deepest header table that is decoded; a client's own is below five. */
+/** Maximum nesting of a header table that is decoded. An ordinary client's has fewer than five levels. */
 const MAX_TABLE_DEPTH = 64;
-/** Least bytes of a level: a tag and a length. A shorter table cannot be too deep. */
+/**
+ * Minimum bytes per level: a tag and a length. A table shorter than `MAX_TABLE_DEPTH` times this cannot be
+ * too deep.
+ */
 const BYTES_PER_LEVEL = 5;
 
 const FRAME_HEADER = 2;
 const FRAME_OVERHEAD = 7;
-/** Class, weight and size of the body, before the flags. */
+/** Offset of the property flags in a frame: after class, weight and body size. */
 const FLAGS_AT = FRAME_OVERHEAD + 12;
 const BASIC_CLASS = 60;
 const CONTENT_TYPE = 0x8000;
 const CONTENT_ENCODING = 0x4000;
 const HEADERS = 0x2000;
 
-/** Bytes of each type of value that has a fixed size, by its tag. */
+/** Size in bytes of each fixed-size value type, by its tag. */
 const FIXED_SIZES = new Map([
   ['V', 0],
   ['t', 1],
@@ -32,23 +35,23 @@ const FIXED_SIZES = new Map([
   ['T', 8],
 ]);
 
-/** The parts of amqplib's connection that read. */
-interface Reading {
+/** The private parts of amqplib's connection that read from the socket. */
+interface SocketReader {
   rest: Buffer;
   recvFrame(): unknown;
 }
 
 /**
- * Keeps one hostile message from ending the connection. amqplib decodes header tables by recursion: one that
- * is nested thousands deep exhausts the stack, the connection breaks with all its consumers, and the broker
- * delivers the message again. Here such a table is replaced before it is decoded, and the message says that
- * its headers were dropped.
+ * Prevents one malicious message from breaking the connection. amqplib decodes header tables recursively, so
+ * a table nested thousands of levels deep exhausts the stack. The connection then breaks with all its
+ * consumers, and the broker redelivers the message. This guard replaces such a table before it is decoded, by
+ * one that says that the headers were dropped.
  */
 export function guardHeaders(model: ChannelModel | undefined): void {
   if (model === undefined) return;
-  const connection = model.connection as unknown as Reading;
+  const connection = model.connection as unknown as SocketReader;
   const receive = connection.recvFrame.bind(connection);
-  // amqplib calls it again by this name once it has read more.
+  // amqplib calls `this.recvFrame` again after each read, so the guard sees every frame.
   connection.recvFrame = () => {
     connection.rest = withoutDeepHeaders(connection.rest);
     return receive();
@@ -56,8 +59,8 @@ export function guardHeaders(model: ChannelModel | undefined): void {
 }
 
 /**
- * What was received, with another table in place of the header table of its first frame if that cannot be
- * decoded. A frame that is not complete stays as it is.
+ * Returns the received bytes with the header table of their first frame replaced if that table cannot be
+ * decoded. Returns an incomplete frame unchanged.
  */
 export function withoutDeepHeaders(received: Buffer): Buffer {
   const table = headerTable(received);
@@ -79,8 +82,8 @@ interface Span {
 }
 
 /**
- * Where the header table of a complete frame lies, without its length; null unless it is long enough to be
- * deep.
+ * Locates the header table of a complete frame, without its length prefix. Null if there is none, or if it is
+ * too short to be too deep.
  */
 function headerTable(received: Buffer): Span | null {
   if (received.length < FLAGS_AT + 2 || received[0] !== FRAME_HEADER) return null;
@@ -97,7 +100,10 @@ function headerTable(received: Buffer): Span | null {
   return span;
 }
 
-/** Whether amqplib can decode the table: not too deep, and of types that it knows. Without recursion. */
+/**
+ * Whether amqplib can decode the table: not too deep, and with known types only. Iterative, so depth cannot
+ * exhaust the stack here.
+ */
 function isDecodable(bytes: Buffer, { start, end }: Span): boolean {
   const open: { end: number; isTable: boolean }[] = [{ end, isTable: true }];
   let at = start;
@@ -126,7 +132,7 @@ function isDecodable(bytes: Buffer, { start, end }: Span): boolean {
   }
 }
 
-/** A table with the one header that says so, and its length. */
+/** The replacement table with its length prefix. Its one header says that headers were dropped. */
 const DROPPED_TABLE = ((): Buffer => {
   const name = Buffer.from(DROPPED_HEADER);
   const table = Buffer.concat([

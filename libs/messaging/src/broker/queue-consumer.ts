@@ -3,40 +3,40 @@ import { fullJitterDelayMs, SECOND_MS, withTimeout } from '@platform/time';
 import type { Channel, ConsumeMessage } from 'amqplib';
 import type { BusConnection, ManagedChannel } from './bus-connection';
 
-/** What becomes of a delivery. `requeue` gives it back to the broker, which delivers it again. */
+/** How a delivery is settled. `requeue` returns it to the broker, which delivers it again. */
 export type Settlement = 'ack' | 'requeue';
 
 export interface QueueConsumerOptions {
   readonly queue: string;
-  /** Deliveries in process at one time. */
+  /** Maximum deliveries processed at the same time. */
   readonly prefetch: number;
-  /** Declares what the queue needs; sends all its commands before it first waits. */
+  /** Declares what the queue needs. Must send all its commands before it first awaits. */
   readonly declare: (channel: Channel) => Promise<void>;
   /** Must not reject. */
   readonly handle: (message: ConsumeMessage) => Promise<Settlement>;
-  /** Told when the queue did not answer in time; it is tried again unless the consumer was closed. */
-  readonly onSilence?: () => void;
+  /** Called when the broker did not set up the queue in time. The consumer retries unless it was closed. */
+  readonly onSetUpTimeout?: () => void;
 }
 
 /**
- * A broker that is killed just after a quorum queue was declared may know its name and have lost its content:
- * such a queue never answers.
+ * Time limit for setting up a queue. A broker that was killed just after declaring a quorum queue may know
+ * the queue's name but have lost its contents; it never responds for such a queue.
  */
-const SET_UP_LIMIT_MS = 10 * SECOND_MS;
+const SET_UP_TIMEOUT_MS = 10 * SECOND_MS;
 
 const MAX_REOPEN_DELAY_MS = 10_000;
-/** A queue that has no consumer for longer, although the bus is connected, is named in the log. */
+/** Time without a consumer, while the bus is connected, after which a warning names the queue. */
 const IDLE_WARNING_MS = 3_000;
 
 /**
- * Consumes a queue on a channel of its own. The connection manager recovers from a lost connection only. A
- * channel that died (the queue exists with other arguments, say) and a subscription that the broker cancelled
- * (the queue was deleted or moved) stay dead. Here all three end the channel, and after a pause a new one
- * declares everything again.
+ * Consumes a queue on its own channel. The connection manager recovers only from a lost connection. It does
+ * not recover a channel that died (because the queue exists with other arguments, for example) or a
+ * subscription that the broker cancelled (because the queue was deleted or moved). This class handles all
+ * three: it closes the channel, pauses, and opens a new one that declares everything again.
  */
 export class QueueConsumer {
   private managed: ManagedChannel | null = null;
-  /** Set while the broker delivers. */
+  /** The channel while the broker delivers on it, else null. */
   private channel: Channel | null = null;
   private reopenTimer: NodeJS.Timeout | undefined;
   private idleTimer: NodeJS.Timeout | undefined;
@@ -62,10 +62,10 @@ export class QueueConsumer {
     return this.channel !== null;
   }
 
-  /** Whether the queue is being set up for the first time, and not for longer than that may take. */
+  /** Whether the first set-up of the queue is under way and within its time limit. */
   get isStarting(): boolean {
     return (
-      !this.hasConsumed && this.connection.options.clock.monotonicMs() - this.startedAtMs < SET_UP_LIMIT_MS
+      !this.hasConsumed && this.connection.options.clock.monotonicMs() - this.startedAtMs < SET_UP_TIMEOUT_MS
     );
   }
 
@@ -80,19 +80,19 @@ export class QueueConsumer {
     this.stop();
     const { channel } = this;
     this.channel = null;
-    // Without its channel a subscription that is still being set up cannot start to deliver later.
+    // A subscription that is still being set up is discarded, because it could start to deliver later.
     if (channel === null) await this.discard();
     else await this.tolerateLostChannel(() => channel.cancel(this.consumerTag));
     while (this.inFlight.size > 0) await Promise.all(this.inFlight);
   }
 
-  /** Ends the channel; deliveries still in process go back to the broker. */
+  /** Closes the channel. Deliveries still in process return to the broker. */
   async close(): Promise<void> {
     this.stop();
     await this.discard();
   }
 
-  /** Ends the channel and opens a new one, which declares everything again. */
+  /** Closes the channel and, after a random delay, opens a new one that declares everything again. */
   reopen(reason: string): void {
     void this.discard();
     if (!this.isWanted || this.reopenTimer !== undefined) return;
@@ -121,9 +121,9 @@ export class QueueConsumer {
       if (this.managed === managed) this.reopen(reason);
     };
     const managed = this.connection.manageChannel(`consume ${this.queue}`, async (channel) => {
-      await withTimeout(this.subscribe(channel, onLost), SET_UP_LIMIT_MS, () => {
-        this.options.onSilence?.();
-        return new Error(`no answer within ${SET_UP_LIMIT_MS} ms`);
+      await withTimeout(this.subscribe(channel, onLost), SET_UP_TIMEOUT_MS, () => {
+        this.options.onSetUpTimeout?.();
+        return new Error(`not set up within ${SET_UP_TIMEOUT_MS} ms`);
       });
       if (this.managed !== managed) return;
       this.channel = channel;
@@ -161,7 +161,7 @@ export class QueueConsumer {
 
   private async settle(channel: Channel, message: ConsumeMessage): Promise<void> {
     const settlement = await this.options.handle(message);
-    // On a lost channel the broker delivers again by itself.
+    // If the channel is lost, the broker redelivers the message anyway.
     await this.tolerateLostChannel(() =>
       settlement === 'ack' ? channel.ack(message) : channel.nack(message, false, true),
     );

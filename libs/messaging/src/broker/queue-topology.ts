@@ -1,35 +1,38 @@
 import type { Channel, Options } from 'amqplib';
 
-/** Failed messages, and messages that the broker itself gives up, end here. */
+/** Name of the queue for failed messages, and for messages that the broker itself dead-letters. */
 export function errorQueue(queue: string): string {
   return `${queue}_error`;
 }
 
-/** Messages of a type without a handler at the queue end here, as in MassTransit. */
+/** Name of the queue for messages of a type without a handler, as in MassTransit. */
 export function skippedQueue(queue: string): string {
   return `${queue}_skipped`;
 }
 
 /**
- * Messages wait here for `delayMs` and then return to `queue`. One queue per delay: in a queue of mixed
- * delays a long wait at the head would block the short ones behind it.
+ * Name of the queue in which messages wait for `delayMs` before they return to `queue`. Each delay has its
+ * own queue, because in a shared queue a long delay at the head would block shorter ones behind it.
  */
 export function retryQueue(queue: string, delayMs: number): string {
   return `${queue}_retry_${delayMs}`;
 }
 
 /**
- * Deliveries lost with their consumer (a crash each) before the broker moves a message to the error queue.
- * Explicit, because RabbitMQ 4 would take 20 and drop the message, and 3.10 would never stop.
+ * Number of deliveries lost with their consumer (each one a crash) after which the broker moves a message to
+ * the error queue. Set explicitly, because RabbitMQ 4 defaults to 20 and RabbitMQ 3.10 has no limit.
  */
 const DELIVERY_LIMIT = 100;
 
-/** For queues that only operators read: RabbitMQ 4 counts each look at a message as a delivery. */
+/**
+ * A delivery limit too high to be reached. RabbitMQ 4 counts each read by an operator as a delivery, and
+ * reads must not remove a message.
+ */
 export const UNLIMITED_DELIVERIES = 1_000_000;
 
 /**
- * Options of a quorum queue; valid on RabbitMQ 3.10 to 4.x, and compared by the broker, so never change them
- * lightly.
+ * Returns the options of a quorum queue, valid on RabbitMQ 3.10 to 4.x. The broker refuses to declare an
+ * existing queue with other options, so a change here breaks existing queues.
  */
 export function quorumQueue(
   deliveryLimit: number,
@@ -41,8 +44,11 @@ export function quorumQueue(
   };
 }
 
-/** Nothing is lost between two quorum queues; `at-least-once` needs `reject-publish` as the overflow rule. */
-function deadLettersTo(target: string): Readonly<Record<string, unknown>> {
+/**
+ * Returns the arguments for dead-lettering to another quorum queue without loss. `at-least-once` requires
+ * `reject-publish` on overflow.
+ */
+function deadLetterArguments(target: string): Readonly<Record<string, unknown>> {
   return {
     'x-dead-letter-exchange': '',
     'x-dead-letter-routing-key': target,
@@ -51,7 +57,7 @@ function deadLettersTo(target: string): Readonly<Record<string, unknown>> {
   };
 }
 
-/** What must exist around a consumed queue. */
+/** The exchanges and queues that a consumed queue needs. */
 export interface EndpointTopology {
   readonly queue: string;
   /** Fanout exchanges of the messages that the queue receives. */
@@ -61,21 +67,24 @@ export interface EndpointTopology {
 }
 
 /**
- * Declares the exchanges and queues of an endpoint; repeating it changes nothing. It sends every command at
- * once and in order, so that the caller's next command on this channel finds them declared.
+ * Declares the exchanges and queues of an endpoint; idempotent. Sends all commands at once and in order, so
+ * that the caller's next command on this channel finds them declared.
  */
 export async function declareEndpoint(channel: Channel, topology: EndpointTopology): Promise<void> {
   const { queue, singleActiveConsumer } = topology;
-  const one = singleActiveConsumer === true ? { 'x-single-active-consumer': true } : {};
+  const consumerLimit = singleActiveConsumer === true ? { 'x-single-active-consumer': true } : {};
   const fanout = (name: string): Promise<unknown> =>
     channel.assertExchange(name, 'fanout', { durable: true });
   await Promise.all([
     ...topology.exchanges.map(fanout),
-    channel.assertQueue(queue, quorumQueue(DELIVERY_LIMIT, { ...deadLettersTo(errorQueue(queue)), ...one })),
+    channel.assertQueue(
+      queue,
+      quorumQueue(DELIVERY_LIMIT, { ...deadLetterArguments(errorQueue(queue)), ...consumerLimit }),
+    ),
     channel.assertQueue(errorQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
     channel.assertQueue(skippedQueue(queue), quorumQueue(UNLIMITED_DELIVERIES)),
     ...topology.delaysMs.map((delayMs) => {
-      const options = { 'x-message-ttl': delayMs, ...deadLettersTo(queue) };
+      const options = { 'x-message-ttl': delayMs, ...deadLetterArguments(queue) };
       return channel.assertQueue(retryQueue(queue, delayMs), quorumQueue(UNLIMITED_DELIVERIES, options));
     }),
     // MassTransit sends to a queue through an exchange of the same name.

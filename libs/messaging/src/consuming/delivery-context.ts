@@ -6,18 +6,18 @@ import { originalExchange } from './delivery-headers';
 import type { DeliveryContext } from './endpoint';
 import type { ReceivedRequest } from './response-sender';
 
-/** What a delivery's handler learns besides the message. */
+/** Returns the delivery data that a handler receives with the message. */
 export function contextOf({ delivery, envelope, conversationId }: ReceivedRequest): DeliveryContext {
   const { messageId, correlationId } = envelope;
   const digest = createHash('sha256').update(canonicalJson(envelope.message)).digest('base64url');
-  // 132 bits: a row of the inbox stays short.
+  // 22 characters (132 bits) keep the rows of the inbox short.
   const contentHash = digest.slice(0, 22);
   return { messageId: messageId ?? contentId(delivery), contentHash, correlationId, conversationId };
 }
 
 /**
- * JSON with the members of each object in one order: a sender may write them anew in another. The depth of a
- * body is bounded.
+ * Returns JSON with sorted object members, because a repeated message may list them in another order. Body
+ * depth is limited, so the recursion is safe.
  */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
@@ -27,7 +27,7 @@ function canonicalJson(value: unknown): string {
   );
 }
 
-/** Identity of an event whose sender gave it none: the same fact at the same address. */
+/** Returns the id of an event whose sender gave none: a hash of its exchange and content. */
 function contentId(delivery: ConsumeMessage): string {
   const hash = createHash('sha256')
     .update(`${originalExchange(delivery)}\0`)
@@ -35,7 +35,10 @@ function contentId(delivery: ConsumeMessage): string {
   return `content-${hash.digest('hex')}`;
 }
 
-/** A client of another kind may number its messages as it likes; a conversation has a GUID. */
+/**
+ * Returns the conversation id or else the message id, whichever is a GUID; a random GUID if neither is. Other
+ * clients may use ids of another form, but MassTransit requires a GUID here.
+ */
 export function conversationOf({ conversationId, messageId }: ReceivedEnvelope): string {
   return [conversationId, messageId].find(isGuid) ?? randomUUID();
 }

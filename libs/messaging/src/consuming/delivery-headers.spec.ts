@@ -31,7 +31,8 @@ describe('attemptsOf', () => {
     [{ 'x-retry-attempts': 3 }, 3],
     [{ 'x-retry-attempts': '3' }, 0],
     [{ 'x-retry-attempts': -1 }, 0],
-    // The broker's own record: RabbitMQ 4 starts it anew for every publish, and a sender may forge it.
+    // The broker's own counts are ignored: RabbitMQ 4 resets them on every publish, and a sender may forge
+    // them.
     [{ 'x-death': [{ count: 9, reason: 'expired', queue: 'q' }], 'x-delivery-count': 9 }, 0],
   ])('reads %j as %p', (headers, expected) => {
     expect(attemptsOf(headers)).toBe(expected);
@@ -39,7 +40,7 @@ describe('attemptsOf', () => {
 });
 
 describe('retryHeaders', () => {
-  it("keeps the sender's headers, counts, and remembers the first exchange", () => {
+  it("keeps the sender's headers, sets the counts, and records the first exchange", () => {
     const failure = { error: new RangeError('m'), at: new Date('2026-01-05T10:00:00Z') };
     const first = retryHeaders(
       delivery({ tenant: 'acme', publishId: '7' }),
@@ -106,13 +107,13 @@ describe('errorHeaders', () => {
 });
 
 describe('senderHeaders', () => {
-  it.each(['CC', 'BCC', 'cc', 'Bcc'])('leaves out the further routing keys in %s', (name) => {
+  it.each(['CC', 'BCC', 'cc', 'Bcc'])('drops the extra routing keys in %s', (name) => {
     expect(senderHeaders(delivery({ tenant: 'acme', [name]: ['other.queue'] }))).toEqual({ tenant: 'acme' });
   });
 });
 
 describe('forwardedProperties', () => {
-  it('sends the message on as it was, and persistently', () => {
+  it('keeps the forwardable properties and makes the message persistent', () => {
     const message = delivery(
       {},
       { contentType: 'application/json', messageId: 'm', replyTo: 'r', expiration: '1000', userId: 'guest' },

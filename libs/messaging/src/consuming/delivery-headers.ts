@@ -3,36 +3,44 @@ import { PUBLISH_ID_HEADER } from '../broker/confirm-publisher';
 import { fitsProperty } from '../envelope/address';
 import { boundedHeaders, DROPPED_HEADER } from './sender-headers';
 
-/** How often a message has waited in the broker for another attempt. */
+/** Number of times a message has waited in the broker for another attempt. */
 export const ATTEMPTS_HEADER = 'x-retry-attempts';
-/** How often it has waited for the end of an outage since; these waits do not count as attempts. */
+/**
+ * Number of postponements since its last attempt, over an outage or a busy key. They do not count as
+ * attempts.
+ */
 export const POSTPONEMENTS_HEADER = 'x-outage-postponements';
-/** How often it timed out in place of the retries inside the process. */
+/**
+ * Number of times its handler timed out and it waited in the broker instead of being retried in the process.
+ */
 export const TIMEOUTS_HEADER = 'x-statement-timeouts';
-/** How often its response could not be sent. */
+/** Number of times its response could not be sent. */
 export const RESPONSE_TRIES_HEADER = 'x-response-tries';
-/** Exchange that first brought the message; a retry comes through the default exchange. */
+/** Exchange of a message's first delivery; a retry arrives through the default exchange. */
 export const EXCHANGE_HEADER = 'x-original-exchange';
-/** Why a message is in the error or skipped queue. */
+/** Reason why a message is in the error or skipped queue. */
 export const REASON_HEADER = 'x-error-reason';
 
 /**
- * `unreadable`: not a JSON object in UTF-8, too large or too deeply nested; `invalid`: breaks its contract;
- * `unknown-type`: no handler here; `failed`: its handler failed and the policy has no retry left;
- * `unanswered`: it was carried out, but its response is refused.
+ * Reasons for moving a message to an error or skipped queue:
+ * - `unreadable`: not a JSON object in UTF-8, too large or nested too deep
+ * - `invalid`: breaks its contract, or its handler finds it unacceptable
+ * - `unknown-type`: has no handler at this queue
+ * - `failed`: its handler failed and the policy has no retry left
+ * - `unanswered`: a request that was carried out, but whose response is refused
  */
 export const ERROR_REASONS = ['unreadable', 'invalid', 'unknown-type', 'failed', 'unanswered'] as const;
 export type ErrorReason = (typeof ERROR_REASONS)[number];
 
 /**
- * Written by the broker while dead-lettering; forwarded, they would look like a cycle, and the broker would
- * drop the message.
+ * Headers that the broker writes when it dead-letters a message. Forwarded, they would look like a
+ * dead-letter cycle, and the broker would drop the message.
  */
 const BROKER_HEADER = /^x-(death|first-death|last-death|delivery-count|acquired-count)/;
 
 /**
- * Further routing keys of a publish. Forwarded, they would bring the message to every queue that its sender
- * names, and again to the queue that it is taken from, for ever.
+ * Headers with extra routing keys (`CC`, `BCC`). Forwarded, they would send the message to every queue that
+ * its sender named, including the queue it was consumed from, in an endless loop.
  */
 const ROUTING_HEADER = /^b?cc$/i;
 
@@ -40,22 +48,27 @@ const MAX_HEADER_TEXT = 1_000;
 
 type Headers = Readonly<Record<string, unknown>>;
 
-/** How often a message has already waited in the broker; 0 when the header is missing or invalid. */
+/** Returns how often a message has waited in the broker; 0 if the header is missing or invalid. */
 export function attemptsOf(headers: Headers | undefined): number {
   return countIn(headers, ATTEMPTS_HEADER);
 }
 
-/** How often a message was postponed since its last attempt; 0 when the header is missing or invalid. */
+/**
+ * Returns how often a message was postponed since its last attempt; 0 if the header is missing or invalid.
+ */
 export function postponementsOf(headers: Headers | undefined): number {
   return countIn(headers, POSTPONEMENTS_HEADER);
 }
 
-/** How often a message waited in the broker in place of a retry inside the process. */
+/**
+ * Returns how often a message waited in the broker instead of being retried in the process; 0 if the header
+ * is missing or invalid.
+ */
 export function timeoutsOf(headers: Headers | undefined): number {
   return countIn(headers, TIMEOUTS_HEADER);
 }
 
-/** How often the response of a request could not be sent; 0 when the header is missing or invalid. */
+/** Returns how often the response to a request could not be sent; 0 if the header is missing or invalid. */
 export function responseTriesOf(headers: Headers | undefined): number {
   return countIn(headers, RESPONSE_TRIES_HEADER);
 }
@@ -65,19 +78,19 @@ function countIn(headers: Headers | undefined, name: string): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
 
-/** The exchange that first brought a message, whether or not it has been retried since. */
+/** Returns the exchange of a message's first delivery, even after retries. */
 export function originalExchange(message: ConsumeMessage): string {
   const recorded: unknown = message.properties.headers?.[EXCHANGE_HEADER];
   return typeof recorded === 'string' && fitsProperty(recorded) ? recorded : message.fields.exchange;
 }
 
-/** The properties with which the same message is forwarded under other headers. */
+/** Returns the options for publishing the same message again under other headers. */
 export function forwardedProperties(
   message: Pick<ConsumeMessage, 'properties'>,
   headers: Headers,
 ): Options.Publish {
   const { properties } = message;
-  const kept = [
+  const names = [
     'contentType',
     'contentEncoding',
     'correlationId',
@@ -88,13 +101,13 @@ export function forwardedProperties(
     'appId',
   ] as const;
   const options: Record<string, unknown> = { persistent: true, headers };
-  for (const name of kept) {
+  for (const name of names) {
     if (properties[name] !== undefined) options[name] = properties[name];
   }
   return options;
 }
 
-/** Headers of a message that is forwarded to a retry queue; they say why, and since when it waits. */
+/** Returns the headers of a message that is forwarded to a retry queue, with the failure and its time. */
 export function retryHeaders(
   message: ConsumeMessage,
   waited: { attempts: number; postponements: number },
@@ -110,7 +123,7 @@ export function retryHeaders(
   };
 }
 
-/** Headers of a request that was carried out and waits for another try to send its response. */
+/** Returns the headers of a request that was carried out and waits for another try to send its response. */
 export function responseRetryHeaders(
   message: ConsumeMessage,
   tries: number,
@@ -122,8 +135,9 @@ export function responseRetryHeaders(
 }
 
 /**
- * Headers of a message in an error or skipped queue: the sender's, then the reason, in MassTransit's words
- * too. Only type and text of the error, because a stack helps attackers more than operators.
+ * Returns the headers of a message in an error or skipped queue: the sender's, then the reason under our
+ * names and MassTransit's. Only the error's type and text are included, because a stack trace helps attackers
+ * more than operators.
  */
 export function errorHeaders(
   message: ConsumeMessage,
@@ -148,7 +162,7 @@ function faultHeaders(error: unknown): Headers {
   return { 'MT-Fault-ExceptionType': type, 'MT-Fault-Message': message };
 }
 
-/** Type and bounded text of a thrown value; never its stack. */
+/** Returns the type and the text of a thrown value, the text cut to 1,000 characters; never its stack. */
 export function describeError(error: unknown): { type: string; message: string } {
   if (!(error instanceof Error))
     return { type: typeof error, message: String(error).slice(0, MAX_HEADER_TEXT) };
@@ -156,19 +170,19 @@ export function describeError(error: unknown): { type: string; message: string }
 }
 
 /**
- * The headers that the sender gave, as far as they can be forwarded: without those of the broker, of routing
- * and of a publish.
+ * Returns the sender's headers that can be forwarded, without headers of the broker, of routing and of a
+ * publish.
  */
 export function senderHeaders(message: Pick<ConsumeMessage, 'properties'>): Record<string, unknown> {
   const headers = (message.properties.headers ?? {}) as Record<string, unknown>;
-  const isKept = (name: string): boolean =>
+  const isForwarded = (name: string): boolean =>
     !BROKER_HEADER.test(name) && !ROUTING_HEADER.test(name) && name !== PUBLISH_ID_HEADER;
-  return boundedHeaders(Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name))));
+  return boundedHeaders(Object.fromEntries(Object.entries(headers).filter(([name]) => isForwarded(name))));
 }
 
 /**
- * The same delivery as if its sender had given it nothing but a body, for one whose headers or properties
- * cannot be encoded again.
+ * Returns the delivery without the sender's headers and properties, except the content type. For a delivery
+ * whose headers or properties cannot be encoded again.
  */
 export function withoutSenderHeaders(message: ConsumeMessage): ConsumeMessage {
   const { contentType, headers } = message.properties as { contentType: unknown; headers: unknown };

@@ -43,7 +43,7 @@ import {
   type Endpoint,
   type EndpointHandler,
   type HandlerResponse,
-  putOffDelayMs,
+  postponementDelayMs,
   selectHandler,
 } from './endpoint';
 import type { CountMessage } from '../message-metrics';
@@ -51,26 +51,25 @@ import { type ReceivedRequest, ResponseSender } from './response-sender';
 
 const FORWARD_TIMEOUT_MS = 5 * SECOND_MS;
 /**
- * Pause before a delivery that could be neither processed nor forwarded goes back to the broker: never a hot
- * loop.
+ * Pause before a delivery that could be neither processed nor forwarded is requeued. It prevents a hot loop.
  */
 const HOLD_MS = 2 * SECOND_MS;
-/** Below the 30 min after which the broker takes a delivery for lost. */
+/** Maximum hold: below the 30 min after which the broker considers a delivery lost. */
 const LONGEST_HOLD_MS = 15 * MINUTE_MS;
-/** How often a response that is refused is sent. */
+/** Maximum number of tries to send a response that is refused. */
 const MAX_RESPONSE_TRIES = 5;
 
 export interface PipelineOptions {
   readonly connection: BusConnection;
   readonly publisher: ConfirmPublisher;
   readonly count: CountMessage;
-  /** Aborted when the process stops consuming: waits end and their deliveries go back to the broker. */
+  /** Aborted when the process stops consuming. Waits then end, and their deliveries return to the broker. */
   readonly stopping: AbortSignal;
-  /** Told that the endpoint's queues are gone and must be declared again. */
+  /** Called when the endpoint's queues are gone and must be declared again. */
   readonly onBrokenTopology: () => void;
 }
 
-/** A delivery whose message has a handler here. */
+/** A delivery whose message has a handler at this queue. */
 interface Recognised extends ReceivedRequest {
   readonly handler: EndpointHandler;
 }
@@ -84,9 +83,8 @@ type Outcome =
   | { readonly kind: 'stopped' };
 
 /**
- * What happens to a delivery between the broker and its handler: read it, select the handler, process it with
- * retries and respond, or forward it to where the policy says. A delivery is acknowledged only once it is
- * done or safely forwarded.
+ * Handles a delivery: reads it, selects its handler, processes it with retries and responds, or forwards it
+ * to where the policy says. A delivery is acknowledged only once it is processed or safely forwarded.
  */
 export class DeliveryPipeline {
   private readonly responses: ResponseSender;
@@ -100,17 +98,17 @@ export class DeliveryPipeline {
     this.queue = endpoint.queue;
   }
 
-  /** Never rejects. Everything happens in the trace that the message came in, or in a new one. */
+  /** Settles a delivery; never rejects. Runs in the trace that the message carries, or in a new one. */
   handle(delivery: ConsumeMessage): Promise<Settlement> {
     const { content, properties } = delivery;
     const envelope = tryReadEnvelope(content, properties);
     const trace = messageTrace(properties.headers, envelope instanceof Error ? undefined : envelope.headers);
     return inSpan(processSpan(this.queue, properties.messageId, trace), async () => {
       try {
-        return await this.settleOrPutAside(delivery, envelope);
+        return await this.settleOrGiveUp(delivery, envelope);
       } catch (error) {
         currentTrace()?.span?.fail(describeError(error).type);
-        this.warn(`a delivery goes back to the broker: ${describeError(error).message}`);
+        this.warn(`a delivery returns to the broker: ${describeError(error).message}`);
         if (error instanceof MessageReturnedError) this.options.onBrokenTopology();
         await this.hold();
         return 'requeue';
@@ -119,9 +117,10 @@ export class DeliveryPipeline {
   }
 
   /**
-   * What is not the broker's failure is the message's: it would fail in the same way however often it came.
+   * Moves the message to the error queue on any error that is not the broker's failure: every further
+   * delivery would fail in the same way.
    */
-  private async settleOrPutAside(
+  private async settleOrGiveUp(
     delivery: ConsumeMessage,
     envelope: ReceivedEnvelope | Error,
   ): Promise<Settlement> {
@@ -147,7 +146,9 @@ export class DeliveryPipeline {
     if (handler.isRequest && this.isExpired(envelope)) {
       const labels = { queue: this.queue, message: handler.contract.name };
       this.options.count('expired', labels);
-      this.warn(`${labels.message} ${envelope.messageId ?? ''} came after its time and was dropped`);
+      this.warn(
+        `${labels.message} ${envelope.messageId ?? ''} arrived after its expiration time and was dropped`,
+      );
       return 'ack';
     }
     let message: unknown;
@@ -160,7 +161,10 @@ export class DeliveryPipeline {
     return this.process(recognised, message);
   }
 
-  /** Whether the requester has given up. Carried out now, the request might undo a later one. */
+  /**
+   * Whether the requester has given up. An expired request is not carried out, because it might undo a later
+   * one.
+   */
   private isExpired({ expiresAt }: ReceivedEnvelope): boolean {
     return expiresAt !== null && expiresAt < this.options.connection.options.clock.now();
   }
@@ -169,7 +173,7 @@ export class DeliveryPipeline {
     const outcome = await this.attempt(recognised, message);
     if (outcome.kind === 'stopped') return 'requeue';
     if (outcome.kind === 'refused') return this.refuse(recognised, outcome.error);
-    if (outcome.kind === 'busy') return this.putOff(recognised, outcome.error);
+    if (outcome.kind === 'busy') return this.postponeBusy(recognised, outcome.error);
     if (outcome.kind === 'timed-out') return this.retryTimeout(recognised, outcome);
     if (outcome.kind === 'failed') return this.retryOrGiveUp(recognised, outcome.error);
     if (outcome.response !== null) {
@@ -185,9 +189,9 @@ export class DeliveryPipeline {
   }
 
   /**
-   * Gives a request that has no id one, and sends it to its queue again: from then on a repetition is known
-   * as such. Its content cannot identify it, because the same may rightly be asked twice, with something else
-   * in between.
+   * Assigns an id to a request without one and sends it to its queue again, so that repetitions of it can be
+   * recognised. A hash of its content cannot serve as the id, because the same request may legitimately be
+   * sent twice, with another request in between.
    */
   private async identify(delivery: ConsumeMessage): Promise<Settlement> {
     const identified = { ...delivery, properties: { ...delivery.properties, messageId: randomUUID() } };
@@ -199,9 +203,9 @@ export class DeliveryPipeline {
   }
 
   /**
-   * Why a response or a fault is not taken, by an address that is the requester's own choice; null when it
+   * Returns the error if a response or a fault is refused at the address that the requester chose; null if it
    * was sent.
-   * @throws if the bus is away: then it is nobody's fault
+   * @throws if the bus is unavailable, which is not the requester's fault
    */
   private async refusalOf(sending: Promise<void>): Promise<unknown> {
     try {
@@ -215,8 +219,8 @@ export class DeliveryPipeline {
   }
 
   /**
-   * Has a request come again whose response was refused: it gets its stored response and is not carried out
-   * again.
+   * Schedules another try for a request whose response was refused. The request is not carried out again: its
+   * stored response is sent.
    */
   private async retryResponse(recognised: Recognised, error: unknown): Promise<Settlement> {
     const { delivery } = recognised;
@@ -235,8 +239,8 @@ export class DeliveryPipeline {
   }
 
   /**
-   * Runs the handler, with the policy's waits inside the process. A message that has waited in the broker has
-   * those behind it.
+   * Runs the handler, retrying after the policy's waits inside the process. A message that has already waited
+   * in the broker has used those up.
    */
   private async attempt(recognised: Recognised, message: unknown): Promise<Outcome> {
     const context = contextOf(recognised);
@@ -261,7 +265,7 @@ export class DeliveryPipeline {
     }
   }
 
-  /** Puts a message aside that no repetition would make better. */
+  /** Moves a message that no retry could improve to the error queue, and sends a fault if it is a request. */
   private async refuse(recognised: Recognised, error: unknown): Promise<Settlement> {
     await this.fault(recognised, error);
     return this.giveUp(recognised.delivery, 'invalid', error);
@@ -281,7 +285,8 @@ export class DeliveryPipeline {
     }
     this.reportRetry(recognised, error, decision.delayMs);
     const at = this.options.connection.options.clock.now();
-    // A wait of the policy ends the count of the outage's.
+    // `decision` sets the attempts of a retry or the postponements of a postponement. A retry resets the
+    // postponements.
     const waits = { ...waited, postponements: 0, ...decision };
     await this.forward(delivery, retryQueue(this.queue, decision.delayMs), (received) =>
       retryHeaders(received, waits, { error, at }),
@@ -289,31 +294,36 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Has a message wait in the broker in place of a retry inside the process. */
+  /** Makes a message wait in the broker instead of retrying it in the process. */
   private async retryTimeout(
     recognised: Recognised,
     { error, timeouts }: { error: unknown; timeouts: number },
   ): Promise<Settlement> {
-    const delayMs = putOffDelayMs(this.endpoint, 0);
+    const delayMs = postponementDelayMs(this.endpoint, 0);
     if (delayMs === undefined) return this.retryOrGiveUp(recognised, error);
     this.reportRetry(recognised, error, delayMs);
-    await this.comeBack(recognised, delayMs, error, { [TIMEOUTS_HEADER]: timeouts });
+    await this.waitInBroker(recognised, delayMs, error, { [TIMEOUTS_HEADER]: timeouts });
     return 'ack';
   }
 
-  /** Makes room for messages with other keys. It was not tried, so it counts no attempt. */
-  private async putOff(recognised: Recognised, error: BusyKeyError): Promise<Settlement> {
+  /**
+   * Postpones a message whose key is busy, to make room for other keys. This does not count as an attempt.
+   */
+  private async postponeBusy(recognised: Recognised, error: BusyKeyError): Promise<Settlement> {
     const { handler, delivery } = recognised;
     const postponements = postponementsOf(delivery.properties.headers);
-    const delayMs = putOffDelayMs(this.endpoint, postponements);
+    const delayMs = postponementDelayMs(this.endpoint, postponements);
     if (delayMs === undefined) throw error;
     this.options.count('put-off', { queue: this.queue, message: handler.contract.name });
-    await this.comeBack(recognised, delayMs, error, { [POSTPONEMENTS_HEADER]: postponements + 1 });
+    await this.waitInBroker(recognised, delayMs, error, { [POSTPONEMENTS_HEADER]: postponements + 1 });
     return 'ack';
   }
 
-  /** Has a delivery wait in the broker, without counting an attempt. @param counts headers that differ */
-  private async comeBack(
+  /**
+   * Makes a delivery wait in the broker without counting an attempt.
+   * @param counts headers to set in addition
+   */
+  private async waitInBroker(
     { delivery }: Recognised,
     delayMs: number,
     error: unknown,
@@ -339,7 +349,7 @@ export class DeliveryPipeline {
     );
     this.options.count('errored', { queue, reason });
     currentTrace()?.span?.fail(reason);
-    this.warn(`a message was put into ${target} (${reason})`);
+    this.warn(`a message was moved to ${target} (${reason})`);
     return 'ack';
   }
 
@@ -357,12 +367,13 @@ export class DeliveryPipeline {
       await send(delivery);
     } catch (error) {
       if (isBusFailure(error)) throw error;
-      // The client cannot encode what the sender's did. The body is what matters.
+      // Our AMQP client cannot encode headers that the sender's could. The body matters more than the
+      // headers.
       await send(withoutSenderHeaders(delivery));
     }
   }
 
-  /** One try: the message's own fate does not wait for it. */
+  /** Sends a fault if the message is a request. A refused fault is logged and not sent again. */
   private async fault(recognised: Recognised, error: unknown): Promise<void> {
     const { contract, isRequest } = recognised.handler;
     if (!isRequest) return;
@@ -371,8 +382,8 @@ export class DeliveryPipeline {
   }
 
   /**
-   * Waits before a delivery goes back to the broker, and as long as that takes nothing: each return counts as
-   * a delivery, of which a message has a hundred.
+   * Waits before a delivery is requeued, for as long as the bus is unusable (15 min at most). Each requeue
+   * counts as a delivery, and the broker gives a message up after 100.
    */
   private async hold(): Promise<void> {
     const { connection, stopping } = this.options;
@@ -394,7 +405,7 @@ export class DeliveryPipeline {
 
   private reportRetry(recognised: Recognised, error: unknown, waitMs: number): void {
     this.options.count('retried', { queue: this.queue, message: recognised.handler.contract.name });
-    this.reportFailure(recognised, error, `tried again in ${waitMs} ms`);
+    this.reportFailure(recognised, error, `retrying in ${waitMs} ms`);
   }
 
   private reportFailure({ handler }: Recognised, error: unknown, consequence: string): void {
@@ -408,7 +419,7 @@ export class DeliveryPipeline {
   }
 }
 
-/** Whether the broker failed rather than the message. */
+/** Whether the error is the broker's failure rather than the message's. */
 function isBusFailure(error: unknown): boolean {
   return (
     error instanceof BusUnavailableError ||

@@ -18,11 +18,11 @@ describe('selectHandler', () => {
     'urn:message:Platform.Contracts:IBusinessUnitChangeV1',
     'Platform.Contracts:IBusinessUnitChangeV1',
     'IBusinessUnitChangeV1',
-  ])('knows %s', (type) => {
+  ])('recognises %s', (type) => {
     expect(select([CREATED, CHANGE], [type])).toBe(CHANGE);
   });
 
-  it('takes the first announced type that it knows', () => {
+  it('selects by the first declared type that has a handler', () => {
     const types = ['urn:message:Other:Derived', 'urn:message:Platform.Contracts:ScheduleCreatedEvent'];
     expect(select([CHANGE, CREATED], types)).toBe(CREATED);
   });
@@ -30,15 +30,15 @@ describe('selectHandler', () => {
   it.each([
     'urn:message:Platform.Contracts:IBusinessUnitChangeV2',
     'urn:message:Other:IBusinessUnitChangeV1',
-  ])('leaves %s to others, even with one handler', (type) => {
+  ])('finds no handler for %s, even at a queue with one handler', (type) => {
     expect(select([CHANGE], [type], 'Platform.Contracts:IBusinessUnitChangeV1')).toBeNull();
   });
 
-  it('knows a message without a type by its exchange', () => {
+  it('recognises a message without a type by its exchange', () => {
     expect(select([CHANGE, CREATED], [], 'Platform.Contracts:ScheduleCreatedEvent')).toBe(CREATED);
   });
 
-  it('knows a message without a type by a queue with one handler, and by nothing at a shared queue', () => {
+  it('selects the only handler of a queue for a message without a type, and none at a shared queue', () => {
     expect(select([CHANGE], [])).toBe(CHANGE);
     expect(select([CHANGE, CREATED], [])).toBeNull();
   });
@@ -47,7 +47,7 @@ describe('selectHandler', () => {
 const POLICY = [5_000, 30_000, 60_000, 180_000, 300_000];
 
 describe('decideRetry', () => {
-  it.each([true, false])('takes the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
+  it.each([true, false])('uses the waits of the policy in order, then gives up (outage: %p)', (isOutage) => {
     const decisions = [0, 1, 2, 3, 4, 5].map((attempts) =>
       decideRetry({ attempts, retryDelaysMs: POLICY, isOutage }),
     );
@@ -67,11 +67,11 @@ describe('decideRetry', () => {
       expect(decision).toMatchObject({ action: 'postpone', postponements: postponements + 1 });
       return (decision as { delayMs: number }).delayMs;
     });
-    // Short as long as a caller may be waiting for a response, then longer.
+    // Short while a caller may be waiting for a response, then longer.
     expect(delays).toEqual([...Array(10).fill(1_000), ...Array(6).fill(5_000), 15_000, 15_000]);
   });
 
-  it('outlasts outages after the last wait where the queue is to', () => {
+  it('postpones over an outage after the last wait if the queue outlasts outages', () => {
     const [retryDelaysMs, outlastsOutages] = [[10_000], true];
     const decide = (attempts: number, isOutage: boolean) =>
       decideRetry({ attempts, retryDelaysMs, outlastsOutages, isOutage });
@@ -88,7 +88,7 @@ describe('decideRetry', () => {
 });
 
 describe('delaysOf', () => {
-  it('names each wait once, and those for outages', () => {
+  it('lists each wait once, including those for outages', () => {
     expect(delaysOf({ retryDelaysMs: [5_000, 1_000, 5_000] })).toEqual([1_000, 5_000]);
     expect(delaysOf({ retryDelaysMs: [] })).toEqual([1_000, 5_000, 15_000]);
     expect(delaysOf({ retryDelaysMs: [5_000, 100_000], outlastsOutages: true })).toEqual([

@@ -2,29 +2,28 @@ import type { MessageContract, RequestContract } from '@platform/contracts';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { exchangeName, messageTypeUrn } from '../envelope/create-envelope';
 
-/** What a handler learns about the delivery besides the message itself. */
+/** Data of a delivery that a handler receives with the message. */
 export interface DeliveryContext {
   /**
-   * Identity of the message. For one without: of a request an id that was given to it on arrival, of an event
-   * a hash of its content and address.
+   * Id of the message. If the sender gave none: for a request, an id assigned on arrival; for an event, a
+   * hash of its content and exchange.
    */
   readonly messageId: string;
-  /** Hash of the message as it was sent. The order of members does not count. */
+  /** Hash of the message as it was sent, independent of the order of object members. */
   readonly contentHash: string;
   readonly correlationId: string | null;
-  /** Pass it on to every message that this one causes. */
+  /** To be passed on to every message that this one causes. */
   readonly conversationId: string;
 }
 
-/** The response to a request: one of its contract's two messages. */
+/** The response to a request: one of the contract's two messages. */
 export interface HandlerResponse {
   readonly contract: MessageContract<unknown>;
   readonly message: unknown;
 }
 
 /**
- * One message type at a queue. `process` carries the message out, once in effect, and returns the response if
- * it is a request.
+ * One message type at a queue. `process` carries out the message and returns the response if it is a request.
  */
 export interface EndpointHandler {
   readonly contract: MessageContract<unknown>;
@@ -32,50 +31,51 @@ export interface EndpointHandler {
   readonly process: (message: unknown, context: DeliveryContext) => Promise<HandlerResponse | null>;
 }
 
-/** How a queue is consumed. */
+/** Options for consuming a queue. */
 export interface QueueOptions {
-  /** Durable queue shared by all replicas. */
+  /** Name of the durable queue, which all replicas share. */
   readonly queue: string;
   /**
-   * Waits between attempts in the broker, in milliseconds, one queue per delay; after the last one the
-   * message goes to `<queue>_error`. None unless given.
+   * Waits between attempts, in milliseconds, spent in the broker, in one queue per delay. After the last one
+   * the message goes to `<queue>_error`. None unless given.
    */
   readonly retryDelaysMs?: readonly number[];
   /**
-   * Waits between attempts inside the process, in milliseconds, before the ones in the broker; 1,000 each at
-   * most, because the delivery is held meanwhile. None unless given.
+   * Waits between attempts, in milliseconds, spent in the process before the waits in the broker. At most
+   * 1,000 each, because the delivery is held during a wait. None unless given.
    */
   readonly immediateRetryDelaysMs?: readonly number[];
   /**
-   * An outage gives no message up: after the last wait it goes on waiting until the shared dependency is
-   * back. So it is in any case at a queue without `retryDelaysMs`.
+   * Whether a message that fails over an outage is never given up: after the last wait it keeps waiting until
+   * the shared dependency is back. Unless given, true for a queue without `retryDelaysMs`, else false.
    */
   readonly outlastsOutages?: boolean;
-  /** Deliveries in process at one time; 10 unless given. */
+  /** Maximum deliveries processed at the same time; 10 unless given. */
   readonly prefetch?: number;
   /**
-   * The broker delivers to one consumer at a time and, once that is lost, gives the next one first what it
-   * had: the order holds. An argument of the queue, so it cannot change once that exists.
+   * Whether the broker delivers to one consumer at a time. This preserves order: when that consumer is lost,
+   * the next one receives its unsettled deliveries first. An argument of the queue, so it cannot change once
+   * the queue exists.
    */
   readonly singleActiveConsumer?: boolean;
 }
 
-/** A queue and how its messages are handled. */
+/** A queue and the handlers of its messages. */
 export interface Endpoint extends QueueOptions {
   readonly handlers: readonly EndpointHandler[];
   /**
-   * Whether an error means that a shared dependency (the database) is away, rather than that this message is
-   * bad.
+   * Whether an error means that a shared dependency (the database) is unavailable, rather than that this
+   * message is bad.
    */
   readonly isOutage: (error: unknown) => boolean;
   /**
-   * Whether an error means that a statement waited too long, for a lock as a rule: tried again in the
-   * process, it would hold its delivery for as long each time.
+   * Whether an error means that a statement waited too long, usually for a lock. Each retry in the process
+   * would hold the delivery for as long again.
    */
   readonly isTimeout?: (error: unknown) => boolean;
 }
 
-/** The handler's outcome as the response that its contract names. */
+/** Returns the handler's outcome as the contract's matching response. */
 export function responseOf(
   { succeeded, failed }: RequestContract<unknown, unknown, unknown>,
   outcome: RequestOutcome<unknown, unknown>,
@@ -86,9 +86,9 @@ export function responseOf(
 }
 
 /**
- * The handler for a message that announces `messageTypes`, the most specific type first. A message that
- * announces none is identified by the exchange that it came through or, sent straight to a queue with one
- * handler, by the queue. Null for none.
+ * Returns the handler for a message that declares `messageTypes`, trying the most specific type first. A
+ * message without types is identified by its exchange or, at a queue with one handler, by the queue. Null if
+ * no handler matches.
  */
 export function selectHandler(
   handlers: readonly EndpointHandler[],
@@ -96,7 +96,8 @@ export function selectHandler(
 ): EndpointHandler | null {
   const { messageTypes, exchange, namespace } = message;
   for (const type of messageTypes) {
-    // MassTransit writes the URN; a raw message's AMQP type may be the exchange's or the bare name as well.
+    // MassTransit writes the URN. The AMQP type of a raw message may also be the exchange's name or the bare
+    // name.
     const handler = handlers.find(({ contract: { name } }) =>
       [messageTypeUrn(namespace, name), exchangeName(namespace, name), name].includes(type),
     );
@@ -107,13 +108,13 @@ export function selectHandler(
   return byExchange ?? (handlers.length === 1 ? (handlers[0] ?? null) : null);
 }
 
-/** Longest wait between two attempts inside the process. */
+/** Maximum wait between two attempts in the process. */
 export const MAX_IMMEDIATE_DELAY_MS = 1_000;
 
 /**
- * Waits of a message that fails only because the database is away, when its policy has no wait left; the last
- * one repeats. Ten short ones, because a caller of a command waits for its response that long; then longer
- * ones, which cost little in a long outage.
+ * Waits, in order, of a message that fails only over an outage, once its policy has no wait left; the last
+ * one repeats. First ten of 1 s, because the caller of a command waits about that long for its response.
+ * Longer ones follow, which cost little in a long outage.
  */
 const OUTAGE_DELAYS_MS: readonly number[] = [
   ...Array<number>(10).fill(1_000),
@@ -121,19 +122,19 @@ const OUTAGE_DELAYS_MS: readonly number[] = [
   15_000,
 ];
 
-/** What happens to a failed message. `retry` counts against the policy, `postpone` does not. */
+/** The decision about a failed message. `retry` counts against the policy, `postpone` does not. */
 export type RetryDecision =
   | { readonly action: 'retry'; readonly delayMs: number; readonly attempts: number }
   | { readonly action: 'postpone'; readonly delayMs: number; readonly postponements: number }
   | { readonly action: 'give-up' };
 
 /**
- * Takes the policy's next wait; when none is left, the message goes to the error queue. A queue that outlasts
- * outages does not give messages up over one: nothing is wrong with them, so they are tried again until the
- * database is back. Source: task messaging spec, Limits ("applies to all exceptions" where a policy is
- * given).
- * @param delivery.attempts how often the message has already waited in the broker
- * @param delivery.postponements how often it has waited for the end of an outage besides; 0 unless given
+ * Decides about a failed message. It takes the policy's next wait; when none remains, it goes to the error
+ * queue. A queue that outlasts outages does not give up messages over one: they are good, so they are retried
+ * until the database is back. Source: task messaging spec, Limits ("applies to all exceptions" where a policy
+ * is given).
+ * @param delivery.attempts how often the message has waited in the broker for another attempt
+ * @param delivery.postponements how often it was postponed since then; 0 unless given
  */
 export function decideRetry(delivery: {
   attempts: number;
@@ -151,10 +152,11 @@ export function decideRetry(delivery: {
 }
 
 /**
- * The wait of a delivery that is put off and not for its own fault: as in an outage, but without end and
- * without counting against the policy. Where the queue has no such waits, its shortest.
+ * Returns the wait of a delivery that is postponed through no fault of its own. It uses the waits of an
+ * outage, without limit and without counting against the policy. A queue without outage waits uses its
+ * shortest retry delay; undefined if it has none.
  */
-export function putOffDelayMs(
+export function postponementDelayMs(
   policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>,
   postponements: number,
 ): number | undefined {
@@ -162,7 +164,10 @@ export function putOffDelayMs(
   return OUTAGE_DELAYS_MS[Math.min(postponements, OUTAGE_DELAYS_MS.length - 1)];
 }
 
-/** Every wait that a queue with this policy may need in the broker, each once, shortest first. */
+/**
+ * Returns every wait in the broker that a queue with this policy may need, without duplicates, shortest
+ * first.
+ */
 export function delaysOf(policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>): number[] {
   const { retryDelaysMs = [] } = policy;
   const delays = outlastsOutages(policy) ? [...retryDelaysMs, ...OUTAGE_DELAYS_MS] : retryDelaysMs;

@@ -21,22 +21,25 @@ const SEND_TIMEOUT_MS = 2_000;
 export interface ReceivedRequest {
   readonly delivery: ConsumeMessage;
   readonly envelope: ReceivedEnvelope;
-  /** The conversation of everything that it causes. */
+  /** Conversation id for all messages that this request causes. */
   readonly conversationId: string;
 }
 
 /**
- * Sends responses and faults to requesters: a response to the envelope's responseAddress, a fault to its
- * faultAddress if it has one; without either, to the AMQP reply-to.
+ * Sends responses and faults to requesters. A response goes to the envelope's responseAddress, a fault to its
+ * faultAddress or else to its responseAddress. Without these addresses both go to the AMQP reply-to.
  */
 export class ResponseSender {
-  /** @param queue the queue that takes the requests */
+  /** @param queue the queue that receives the requests */
   constructor(
     private readonly connection: BusConnection,
     private readonly queue: string,
   ) {}
 
-  /** @throws {BusUnavailableError | PublishTimeoutError | MessageRefusedError} if it could not be sent now */
+  /**
+   * @throws {BusUnavailableError | PublishTimeoutError | MessageRefusedError} if the response could not be
+   * sent
+   */
   async respond(request: ReceivedRequest, { contract, message }: HandlerResponse): Promise<void> {
     const { responseAddress } = request.envelope;
     const options = this.envelopeOptions(request, responseAddress);
@@ -93,16 +96,16 @@ export class ResponseSender {
     };
     const content = Buffer.from(body);
     for (const [exchange, routingKey] of routes(address)) {
-      if (await this.isTaken({ exchange, routingKey, content, options })) return;
+      if (await this.trySend({ exchange, routingKey, content, options })) return;
     }
     logger.warn(`bus ${bus}: no requester listens at ${address.name} any more`);
   }
 
   /**
-   * Whether the broker took the message. It goes over a channel of its own: a requester that has gone takes
-   * its exchange along, and publishing to a missing exchange kills the channel.
+   * Returns whether the broker accepted the message. Uses its own channel: the exchange of a requester that
+   * has gone is deleted with it, and publishing to a missing exchange closes the channel.
    */
-  private async isTaken(message: OutgoingMessage): Promise<boolean> {
+  private async trySend(message: OutgoingMessage): Promise<boolean> {
     try {
       await publishAlone(this.connection, message, SEND_TIMEOUT_MS);
       return true;
@@ -121,8 +124,8 @@ function replyAddress({ delivery }: ReceivedRequest, destination: string | null)
 }
 
 /**
- * Exchange and routing key to try, in order. Our own and MassTransit's endpoints are an exchange in front of
- * a queue of the same name; other clients may have the queue only.
+ * Returns the pairs of exchange and routing key to try, in order. Our endpoints and MassTransit's are an
+ * exchange in front of a queue of the same name; other clients may have only the queue.
  */
 function routes({ kind, name }: Address): [exchange: string, routingKey: string][] {
   const toExchange: [string, string] = [name, ''];

@@ -1,19 +1,19 @@
 /**
- * Most bytes of a sender's headers that are forwarded with a message: AMQP's client encodes all of a
- * message's headers into 64 KiB, and the reason why it was put aside must fit beside them.
+ * Maximum bytes of a sender's headers that are forwarded with a message. amqplib encodes all headers of a
+ * message into 64 KiB, and the headers about the failure must fit beside the sender's.
  */
 const MAX_SENDER_HEADER_BYTES = 32_768;
-/** Deepest nesting that is measured; what is deeper is dropped. */
+/** Maximum nesting that is measured; a header nested deeper is dropped. */
 const MAX_DEPTH = 16;
-/** Type and length before each value. */
+/** Bytes of the type and length before each value. */
 const VALUE_OVERHEAD_BYTES = 9;
 
-/** How many of the sender's headers were dropped because they were too large. */
+/** Number of the sender's headers that were dropped because they were too large or could not be encoded. */
 export const DROPPED_HEADER = 'x-headers-dropped';
 
 /**
- * Those of the headers that can be forwarded: the small ones first, which identify the message, as long as
- * there is room.
+ * Returns the headers that can be forwarded. Keeps the smallest first, because they identify the message, up
+ * to the size limit.
  */
 export function boundedHeaders(headers: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const bySize = Object.entries(headers)

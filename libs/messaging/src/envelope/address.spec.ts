@@ -26,7 +26,7 @@ describe('parseAddress', () => {
     'rabbitmq://broker/',
     'queue:',
     'loopback://localhost/x',
-    // AMQP has no room for such a name.
+    // Names longer than AMQP allows.
     `queue:${'n'.repeat(256)}`,
     `exchange:${'ü'.repeat(128)}`,
     `rabbitmq://broker/${'n'.repeat(256)}`,
@@ -41,7 +41,7 @@ describe('hostAddress', () => {
     ['amqp://guest:secret@broker:5672/', 'rabbitmq://broker'],
     ['amqp://guest:secret@broker:5673/%2F', 'rabbitmq://broker:5673'],
     ['amqps://guest:secret@broker:5671/prod?heartbeat=5', 'rabbitmq://broker:5671/prod'],
-  ])('leaves the credentials of %s out', (url, expected) => {
+  ])('omits the credentials of %s', (url, expected) => {
     expect(hostAddress(url)).toBe(expected);
   });
 

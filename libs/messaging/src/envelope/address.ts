@@ -1,25 +1,23 @@
 import { addressesOf } from '@platform/service-defaults';
 
-/**
- * A destination as MassTransit writes it. `endpoint` is an exchange with a queue of the same name behind it.
- */
+/** A MassTransit destination. `endpoint` is an exchange with a queue of the same name behind it. */
 export interface Address {
   readonly kind: 'endpoint' | 'queue' | 'exchange';
   readonly name: string;
 }
 
 /**
- * Longest name of an exchange or a queue, routing key or text property, in bytes of UTF-8. Source: AMQP
- * 0-9-1, short strings.
+ * Maximum bytes of UTF-8 in the name of an exchange or a queue, a routing key or a text property. Source:
+ * AMQP 0-9-1, short strings.
  */
 const SHORT_STRING_BYTES = 255;
 
 const BROKER_SCHEMES = new Set(['rabbitmq:', 'rabbitmqs:', 'amqp:', 'amqps:']);
 
 /**
- * Reads `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`,
- * `topic:name`. The host is ignored: responses go to the broker that the request came from. Null for any
- * other text, or a name too long for AMQP.
+ * Parses `rabbitmq://host[:port][/vhost]/name[?…]` and the short forms `queue:name`, `exchange:name`,
+ * `topic:name`. The host is ignored, because responses go to the broker that delivered the request. Null for
+ * any other text, and for a name too long for AMQP.
  */
 export function parseAddress(text: string): Address | null {
   const short = /^(queue|exchange|topic):(?!\/\/)([^?]+)/i.exec(text);
@@ -44,9 +42,9 @@ function isName(name: string): boolean {
 }
 
 /**
- * The MassTransit host address behind an AMQP URL, without its credentials: `rabbitmq://host[:port][/vhost]`;
- * of several hosts the first.
- * @throws {Error} if the URL is not an AMQP URL; the text does not repeat it, because it may hold a password.
+ * Returns the MassTransit host address of an AMQP URL, without credentials: `rabbitmq://host[:port][/vhost]`.
+ * If the URL names several hosts, the first is used.
+ * @throws {Error} if the URL is not an AMQP URL; the text does not repeat the URL, which may hold a password
  */
 export function hostAddress(amqpUrl: string): string {
   const [address] = addressesOf(amqpUrl) as [string];

@@ -4,38 +4,38 @@ const read = (body: string | Buffer) => readBody(Buffer.from(body));
 const nested = (depth: number, [open, close]: readonly [string, string]) =>
   `${open.repeat(depth)}1${close.repeat(depth)}`;
 
-describe('the text of a body', () => {
-  it('is what was sent, without a byte order mark', () => {
+describe('readBody', () => {
+  it('returns the text without a leading byte order mark', () => {
     expect(read('{"name":"Jörg 😀"}')).toBe('{"name":"Jörg 😀"}');
     expect(read('\uFEFF{}')).toBe('{}');
     expect(read('{"a":"\uFEFF"}')).toBe('{"a":"\uFEFF"}');
   });
 
-  it('has the largest size and not a byte more', () => {
+  it('accepts the maximum size and refuses one byte more', () => {
     expect(read('x'.repeat(MAX_BODY_BYTES))).toHaveLength(MAX_BODY_BYTES);
     expect(() => read('x'.repeat(MAX_BODY_BYTES + 1))).toThrow('the body is larger than 1048576 bytes');
   });
 
-  it('is UTF-8', () => {
+  it('refuses a body that is not UTF-8', () => {
     expect(() => read(Buffer.from([0x22, 0xff, 0x22]))).toThrow('the body is not UTF-8');
   });
 
   it.each([
     ['arrays', ['[', ']']],
     ['objects', ['{"a":', '}']],
-  ] as const)('has %s nested 64 deep and not one deeper', (_kind, brackets) => {
+  ] as const)('accepts %s nested 64 levels deep and refuses 65', (_kind, brackets) => {
     expect(read(nested(64, brackets))).toBe(nested(64, brackets));
     expect(() => read(nested(65, brackets))).toThrow('the body is nested deeper than 64 levels');
   });
 
-  it('may have any number of arrays and objects beside each other, and brackets in its texts', () => {
+  it('accepts any number of siblings, and of brackets inside strings', () => {
     const pairs = `[${'[],{},'.repeat(100)}1]`;
     expect(read(pairs)).toBe(pairs);
     const text = `{"a":"${'[{'.repeat(100)}"}`;
     expect(read(text)).toBe(text);
   });
 
-  it('is nested as deep as its brackets outside of texts, whatever the texts escape', () => {
+  it('counts only brackets outside strings, even with escaped quotes', () => {
     const quoted = `["\\"${'['.repeat(100)}",1]`;
     expect(read(quoted)).toBe(quoted);
     expect(() => read(`["\\\\",${'['.repeat(64)}`)).toThrow('nested deeper');

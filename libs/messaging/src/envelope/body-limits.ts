@@ -2,21 +2,24 @@ import { isUtf8 } from 'node:buffer';
 import { UnreadableMessageError } from '../errors';
 
 /**
- * Largest body that is sent or read, in bytes. The largest message of a contract, 10,000 facilities, has some
- * 200,000.
+ * Maximum bytes of a body that is sent or read. The largest message of a contract, with 10,000 facilities,
+ * has about 200,000.
  */
 export const MAX_BODY_BYTES = 1_048_576;
 
 /**
- * Deepest nesting of a body that is read. A contract's own is below ten; a hundred thousand would exhaust the
- * stack of whatever walks through them.
+ * Maximum nesting of a body that is read. A contract's messages nest fewer than ten levels; 100,000 levels
+ * would exhaust the stack of any recursive reader.
  */
 const MAX_BODY_DEPTH = 64;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** The text of a body. @throws {UnreadableMessageError} if it is too large, too deeply nested or not UTF-8 */
+/**
+ * Returns the text of a body.
+ * @throws {UnreadableMessageError} if the body is too large, nested too deep or not UTF-8
+ */
 export function readBody(content: Buffer): string {
   if (content.length > MAX_BODY_BYTES)
     throw new UnreadableMessageError(`the body is larger than ${MAX_BODY_BYTES} bytes`);
@@ -26,7 +29,10 @@ export function readBody(content: Buffer): string {
   return content.toString('utf8').replace(/^\uFEFF/, '');
 }
 
-/** Counts brackets outside of strings. Byte by byte: in UTF-8 no part of another character looks like one. */
+/**
+ * Counts brackets outside strings. Reads single bytes: in UTF-8 no byte of a multi-byte character equals a
+ * bracket or a quote.
+ */
 function isDeeperThan(json: Buffer, limit: number): boolean {
   let depth = 0;
   let isInString = false;
@@ -36,7 +42,7 @@ function isDeeperThan(json: Buffer, limit: number): boolean {
       if (byte === BACKSLASH) index += 1;
       else if (byte === QUOTE) isInString = false;
     } else if (byte === QUOTE) isInString = true;
-    // [ and { differ from ] and } by 2, and from each other by 0x20.
+    // 0x5b is [, 0x7b is {; 0x5d is ], 0x7d is }.
     else if (byte === 0x5b || byte === 0x7b) {
       depth += 1;
       if (depth > limit) return true;

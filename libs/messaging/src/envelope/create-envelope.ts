@@ -3,17 +3,19 @@ import { type Bus, type MessageContract, readMessage } from '@platform/contracts
 import { MessageTooLargeError } from '../errors';
 import { MAX_BODY_BYTES } from './body-limits';
 
-/** Name of the durable fanout exchange of a message type, as MassTransit names it: `Namespace:Type`. */
+/**
+ * Returns the name of a message type's durable fanout exchange, as MassTransit names it: `Namespace:Type`.
+ */
 export function exchangeName(namespace: string, messageName: string): string {
   return `${namespace}:${messageName}`;
 }
 
-/** MassTransit's URN of a message type: `urn:message:Namespace:Type`. */
+/** Returns MassTransit's URN of a message type: `urn:message:Namespace:Type`. */
 export function messageTypeUrn(namespace: string, messageName: string): string {
   return `urn:message:${namespace}:${messageName}`;
 }
 
-/** Whether a URN announces a fault, of whatever message. */
+/** Whether a URN denotes a fault, of any message. */
 export function isFaultUrn(urn: string): boolean {
   return /^urn:message:MassTransit:(Receive)?Fault/i.test(urn);
 }
@@ -25,16 +27,16 @@ const PROCESS = {
   operatingSystemVersion: process.platform,
 };
 
-/** The MassTransit version whose envelope this library writes; some receivers insist on one. */
+/** The MassTransit version that envelopes report; some receivers require one. */
 const MASSTRANSIT_VERSION = '8.0.0';
 
-/** MassTransit's `host` section for a service in this process. */
+/** Returns MassTransit's `host` section for a service in this process. */
 export function hostInfo(service: string, version: string): Readonly<Record<string, unknown>> {
   const assembly = { assembly: service, assemblyVersion: version };
   return { ...PROCESS, processName: service, ...assembly, massTransitVersion: MASSTRANSIT_VERSION };
 }
 
-/** Whether a receiver can read a text as an identifier: MassTransit refuses an envelope with any other. */
+/** Whether a text is a GUID. MassTransit refuses an envelope whose ids are not GUIDs. */
 export function isGuid(text: string | null): text is string {
   return text !== null && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text);
 }
@@ -42,12 +44,12 @@ export function isGuid(text: string | null): text is string {
 /** MassTransit's content type for its JSON envelope. */
 export const ENVELOPE_CONTENT_TYPE = 'application/vnd.masstransit+json';
 
-/** A message ready to be published, in a form that a table can store. */
+/** A message ready to publish, in a form that a table can store. */
 export interface SerializedEnvelope {
   readonly bus: Bus;
-  /** The fanout exchange it goes to. */
+  /** The fanout exchange that it is published to. */
   readonly exchange: string;
-  /** Whether it is only sent if a queue takes it. */
+  /** Whether publishing fails if the message is routed to no queue. */
   readonly needsReceiver: boolean;
   readonly messageId: string;
   /** The MassTransit JSON envelope. */
@@ -59,23 +61,23 @@ export interface SerializedEnvelope {
 export interface EnvelopeOptions {
   /** Namespace of the message types, e.g. `Platform.Contracts`. */
   readonly namespace: string;
-  /** Identity of the message; receivers apply a message with the same id once. */
+  /** Id of the message; receivers apply a message with the same id once. */
   readonly messageId: string;
   readonly sentAt: Date;
   readonly correlationId?: string | undefined;
-  /** Passed on to every message that another one causes; the messageId unless given. */
+  /** Shared by all messages that one message causes, directly or indirectly; the messageId unless given. */
   readonly conversationId?: string | undefined;
   /** The correlationId of the message that caused this one. */
   readonly initiatorId?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Where it is sent; the exchange of its type unless given. */
+  /** Address that the message is sent to; the exchange of its type unless given. */
   readonly destinationAddress?: string | undefined;
-  /** Where the response goes. */
+  /** Address that responses and faults are sent to. */
   readonly responseAddress?: string | undefined;
   readonly expiresAt?: Date | undefined;
-  /** The exchange or queue that speaks for the sender; it must exist. */
+  /** Exchange or queue named as the sender; it must exist. */
   readonly source?: string | undefined;
-  /** The broker as MassTransit addresses it; without it addresses are written in the short form. */
+  /** The broker's MassTransit address. Without it, addresses use the short form. */
   readonly hostAddress?: string | undefined;
   /** MassTransit's `host` section. */
   readonly host?: Readonly<Record<string, unknown>> | undefined;
@@ -84,10 +86,10 @@ export interface EnvelopeOptions {
 }
 
 /**
- * Wraps a message in the MassTransit v8 JSON envelope.
- * @throws {InvalidMessageError} if the message does not satisfy its own contract: it fails here rather than
- * at every receiver.
- * @throws {MessageTooLargeError} for the same reason
+ * Wraps a message in the MassTransit v8 JSON envelope. A bad message fails here rather than at every
+ * receiver.
+ * @throws {InvalidMessageError} if the message does not satisfy its own contract
+ * @throws {MessageTooLargeError} if the envelope is larger than `MAX_BODY_BYTES`
  */
 export function createEnvelope<T>(
   contract: MessageContract<T>,
@@ -110,17 +112,20 @@ export function createEnvelope<T>(
   return { bus, exchange, needsReceiver, messageId, body, headers };
 }
 
-/** What a fault tells about the message that could not be processed. */
+/** Details of a message that could not be processed, for its fault. */
 export interface FaultDetails {
   readonly messageName: string;
-  /** Null when the sender gave none; MassTransit accepts a UUID or nothing there. */
+  /**
+   * Null if the sender gave none. Omitted from the fault unless it is a GUID, because MassTransit accepts
+   * nothing else.
+   */
   readonly faultedMessageId: string | null;
   readonly message: unknown;
-  /** Type and text only: no stack leaves the process. */
+  /** Type and text only: a stack trace never leaves the process. */
   readonly error: { readonly type: string; readonly message: string };
 }
 
-/** The envelope of a MassTransit `Fault`, which tells a requester that no response will come. */
+/** Returns the envelope of a MassTransit `Fault`, which tells a requester that no response will follow. */
 export function createFaultBody(
   fault: FaultDetails,
   { destinationAddress = '', ...options }: EnvelopeOptions,
@@ -153,7 +158,7 @@ function envelopeBody(parts: {
   const sourceAddress =
     options.source &&
     (options.hostAddress ? `${options.hostAddress}/${options.source}` : `queue:${options.source}`);
-  // Every member of MassTransit's `JsonMessageEnvelope`, null where there is nothing to say.
+  // Every member of MassTransit's `JsonMessageEnvelope`; null if unset.
   return JSON.stringify({
     messageId: options.messageId,
     requestId: options.requestId ?? null,

@@ -23,8 +23,8 @@ const OPTIONS = {
 const ENVELOPE_PROPERTIES = { contentType: 'application/vnd.masstransit+json' };
 
 /**
- * What a MassTransit 8 publisher puts on the wire, after its published envelope format; identifiers are
- * NewIds.
+ * A message as a MassTransit 8 publisher sends it, after MassTransit's documented envelope format.
+ * Identifiers are NewIds.
  */
 const MASSTRANSIT_SAMPLE = {
   messageId: '181c0000-6393-3630-36a4-08daf4e7c6da',
@@ -61,7 +61,7 @@ function bytes(value: unknown): Buffer {
 }
 
 describe('createEnvelope', () => {
-  it('writes the members a MassTransit consumer needs, under their names', () => {
+  it('writes the members that a MassTransit consumer needs', () => {
     const envelope = createEnvelope(BusinessUnitChangeV1, MESSAGE, {
       ...OPTIONS,
       source: 'customers',
@@ -91,7 +91,7 @@ describe('createEnvelope', () => {
     });
   });
 
-  it('tells where the answer to a request goes and until when it is wanted', () => {
+  it('writes the response address and the expiration time of a request', () => {
     const envelope = createEnvelope(
       ScheduleRecurringTaskInstanceGenerationRequest,
       { facilityId: 501 },
@@ -111,7 +111,7 @@ describe('createEnvelope', () => {
     });
   });
 
-  it('carries what the message belongs to and where it was sent from', () => {
+  it('writes correlation, conversation, initiator, source and host', () => {
     const envelope = createEnvelope(BusinessUnitChangeV1, MESSAGE, {
       ...OPTIONS,
       correlationId: 'c-1',
@@ -143,7 +143,7 @@ describe('createEnvelope', () => {
     });
   });
 
-  it('refuses a message that no receiver would read for its size', () => {
+  it('refuses a message that is too large for every receiver', () => {
     const contract = { ...BusinessUnitChangeV1, schema: z.object({ text: z.string() }) };
     const text = (length: number) => ({ text: 'x'.repeat(length) });
     const { body } = createEnvelope(contract, text(0), OPTIONS);
@@ -194,7 +194,7 @@ describe('readEnvelope', () => {
     expect(readEnvelope(bytes('\uFEFF' + JSON.stringify(pascal)), {})).toEqual(expected);
   });
 
-  it('takes a bare JSON object as the message and its AMQP properties as the rest', () => {
+  it('reads a bare JSON object as the message, and the rest from AMQP properties', () => {
     const properties = {
       contentType: 'application/json; charset=utf-8',
       messageId: 'm-1',
@@ -212,7 +212,7 @@ describe('readEnvelope', () => {
     });
   });
 
-  it('takes several types from a raw MassTransit header', () => {
+  it('reads several types from a raw MassTransit header', () => {
     const headers = { 'MT-MessageType': 'urn:message:A:B;urn:message:C:D', 'MT-RequestId': 'r-1' };
     const envelope = readEnvelope(bytes({}), { contentType: 'application/json', headers });
     expect(envelope).toMatchObject({
@@ -228,7 +228,7 @@ describe('readEnvelope', () => {
     },
   );
 
-  it('reads all that the headers of a raw message say, and nothing from what they do not', () => {
+  it('reads every known header of a raw message and ignores unknown ones', () => {
     const headers = {
       'MT-MessageId': 'm-2',
       'MT-ConversationId': 'v-1',
@@ -257,7 +257,7 @@ describe('readEnvelope', () => {
     });
   });
 
-  it('reads as much as it can of an envelope whose members are odd', () => {
+  it('reads what it can of an envelope with malformed members', () => {
     const odd = { messageType: ['a', 7], message: {}, headers: ['x'], expirationTime: 'soon' };
     expect(readEnvelope(bytes(odd), { messageId: 'm-1' })).toMatchObject({
       format: 'masstransit',
@@ -275,7 +275,7 @@ describe('readEnvelope', () => {
     'text/json',
     'application/cloudevents+json',
     'APPLICATION/JSON ; charset=utf-8',
-  ])('takes the content type %p', (contentType) => {
+  ])('accepts the content type %p', (contentType) => {
     expect(readEnvelope(bytes({}), { contentType })).toMatchObject({ format: 'raw' });
   });
 
@@ -359,14 +359,14 @@ describe('createFaultBody', () => {
   });
 
   it.each([null, 'm-1', `x${fault.faultedMessageId}`, `${fault.faultedMessageId}x`])(
-    'leaves out the id %p, which MassTransit could not read',
+    'omits the id %p, which MassTransit could not read',
     (faultedMessageId) => {
       expect(isGuid(faultedMessageId)).toBe(false);
       expect(body({ faultedMessageId }).message).not.toHaveProperty('faultedMessageId');
     },
   );
 
-  it('announces itself as a fault, which no other message does', () => {
+  it('has a fault type that isFaultUrn distinguishes from other types', () => {
     expect(isFaultUrn('urn:message:MassTransit:Fault[[Platform.Contracts:IThing]]')).toBe(true);
     expect(isFaultUrn('urn:message:MassTransit:ReceiveFault')).toBe(true);
     expect(isFaultUrn('urn:message:Platform.Contracts:Fault')).toBe(false);
@@ -375,7 +375,7 @@ describe('createFaultBody', () => {
 });
 
 describe('tryReadEnvelope', () => {
-  it('gives the envelope, or the error', () => {
+  it('returns the envelope or the error', () => {
     expect(tryReadEnvelope(bytes(MESSAGE), {})).toMatchObject({ format: 'raw', message: MESSAGE });
     expect(tryReadEnvelope(bytes('['), {})).toEqual(new UnreadableMessageError('the body is not JSON'));
   });

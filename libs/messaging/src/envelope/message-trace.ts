@@ -8,14 +8,14 @@ import {
 } from '@platform/service-defaults';
 import type { SerializedEnvelope } from './create-envelope';
 
-/** MassTransit's name for the W3C `traceparent`, in the message's headers and in the envelope. */
+/** MassTransit's name for the W3C `traceparent`, in AMQP headers and in the envelope's. */
 const MASSTRANSIT_TRACEPARENT = 'MT-Activity-Id';
 
 type Headers = Readonly<Record<string, unknown>>;
 
 /**
- * The headers that carry a trace (the current one unless given) to the receivers of a message: W3C's and
- * MassTransit's. None outside of a trace.
+ * Returns the W3C and MassTransit headers that carry a trace (the current one unless given) to a message's
+ * receivers; none outside a trace.
  */
 export function messageTraceHeaders(
   trace: TraceContext | undefined = currentTrace(),
@@ -27,8 +27,8 @@ export function messageTraceHeaders(
 }
 
 /**
- * The trace of a received message, from the first headers that hold one: the transport's before the
- * envelope's, because whoever forwarded the message wrote those last. Null when none does.
+ * Returns the trace of a received message, from the first of the sources that holds one; null if none does.
+ * Pass the AMQP headers before the envelope's, because a forwarder writes only the AMQP headers.
  */
 export function messageTrace(...sources: readonly (Headers | undefined)[]): TraceContext | null {
   for (const headers of sources) {
@@ -40,8 +40,8 @@ export function messageTrace(...sources: readonly (Headers | undefined)[]): Trac
 }
 
 /**
- * The span of a publish. Its parent is what caused the message, which may be long over: the envelope's
- * headers name it.
+ * The span of a publish. Its parent is the trace in the envelope's headers: whatever caused the message,
+ * possibly long ago.
  */
 export function publishSpan(envelope: SerializedEnvelope): SpanOptions {
   return {
@@ -55,13 +55,16 @@ export function publishSpan(envelope: SerializedEnvelope): SpanOptions {
   };
 }
 
-/** The span of a request over the bus, its response included. */
+/** The span of a request over the bus, from sending it to receiving its response. */
 export function requestSpan(exchange: string): SpanOptions {
   const attributes = messageAttributes('request', 'send', exchange);
   return { name: `request ${exchange}`, kind: 'client', attributes };
 }
 
-/** The span of one attempt to process a delivery. @param parent the trace that the message came in */
+/**
+ * The span of processing one delivery.
+ * @param parent the trace that the message carries
+ */
 export function processSpan(queue: string, messageId: unknown, parent: TraceContext | null): SpanOptions {
   return {
     name: `process ${queue}`,
@@ -75,8 +78,8 @@ export function processSpan(queue: string, messageId: unknown, parent: TraceCont
 }
 
 /**
- * What every span about a message tells. Source: OpenTelemetry semantic conventions for messaging and
- * RabbitMQ.
+ * Returns the attributes common to all message spans. Source: OpenTelemetry semantic conventions for
+ * messaging and RabbitMQ.
  */
 function messageAttributes(name: string, type: string, destination: string): SpanAttributes {
   return {

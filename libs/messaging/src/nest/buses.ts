@@ -7,19 +7,21 @@ import { BusRuntime, type PublishEnvelopeOptions, type PublishOptions } from '..
 import type { SerializedEnvelope } from '../envelope/create-envelope';
 import { MessageMetrics } from '../message-metrics';
 
-/** How a service takes part in the two buses. */
+/** A service's settings for the two buses. */
 export interface MessagingOptions {
-  /** Name of the service; seen in envelopes, reply queues and the broker's management. */
+  /**
+   * Name of the service, used in envelopes, in reply queue names and as the connections' name at the brokers.
+   */
   readonly service: string;
-  /** Version of the service; seen in envelopes. */
+  /** Version of the service, written into envelopes. */
   readonly version: string;
   /** Namespace of the message types, e.g. `Platform.Contracts`. */
   readonly namespace: string;
   /** AMQP URL of the main bus; holds a password and is never logged. */
   readonly main: { readonly url: string };
-  /** As `main`; may be the same broker. */
+  /** AMQP URL of the scheduling bus, with the same rules; may be the same broker. */
   readonly scheduling: { readonly url: string };
-  /** How often old rows of the inbox are purged; every hour unless given. */
+  /** Milliseconds between purges of old inbox rows; one hour unless given. */
   readonly inboxPurgeIntervalMs?: number;
 }
 
@@ -27,8 +29,8 @@ export interface MessagingOptions {
 export const MESSAGING_OPTIONS = Symbol('MESSAGING_OPTIONS');
 
 /**
- * The service's two buses: opened when the module starts, part of readiness, drained before HTTP closes and
- * closed after it, because requests in flight may still publish.
+ * The service's two buses. They open when the module starts and count towards readiness. They drain before
+ * HTTP closes, and close after it, because requests in flight may still publish.
  */
 @Injectable()
 export class Buses implements OnModuleInit, OnApplicationShutdown {
@@ -64,7 +66,7 @@ export class Buses implements OnModuleInit, OnApplicationShutdown {
     return this.runtimes[bus];
   }
 
-  /** Stops consuming and waits for the deliveries in process; publishing goes on. */
+  /** Stops consuming and waits for the deliveries in process. Publishing still works. */
   drain(): Promise<void> {
     const { main, scheduling } = this.runtimes;
     this.drained ??= Promise.all([main.drain(), scheduling.drain()]).then(() => undefined);
@@ -85,19 +87,21 @@ function requireReady(runtime: BusRuntime): Promise<void> {
 }
 
 /**
- * Publishes to the bus of the contract. Resolves only when the broker has taken responsibility, so a caller
- * that must not lose the message stores it first (outbox) and deletes it afterwards.
+ * Publishes to the contract's bus. Resolves only when the broker has confirmed the message, so a caller that
+ * must not lose it stores it first (outbox) and deletes it afterwards.
  */
 @Injectable()
 export class MessagePublisher {
   constructor(private readonly buses: Buses) {}
 
   /**
-   * @throws {BusUnavailableError} at once when the broker is away; {PublishTimeoutError} when it stays silent
-   * @throws {MessageReturnedError} if the contract needs a receiver and no queue takes the message: it was
-   * not sent
-   * @throws {MessageRefusedError} if a queue that should take it refuses; others may have it
-   * @throws {InvalidMessageError} if the message does not satisfy its contract
+   * @throws {BusUnavailableError} at once if the broker is unavailable
+   * @throws {PublishTimeoutError} if the broker stays silent
+   * @throws {MessageReturnedError} if the contract needs a receiver and the message is routed to no queue; it
+   * was not delivered
+   * @throws {MessageRefusedError} if a queue that should accept it refuses it; other queues may have accepted
+   * it
+   * @throws {InvalidMessageError | MessageTooLargeError} if the message does not satisfy its contract
    */
   async publish<T>(contract: MessageContract<T>, message: T, options: PublishOptions = {}): Promise<void> {
     const bus = this.buses.get(contract.bus);
@@ -105,38 +109,42 @@ export class MessagePublisher {
   }
 
   /**
-   * The envelope of a message that this process sends now or later.
-   * @throws {InvalidMessageError} as {@link publish}
+   * Creates the envelope of a message that this process sends now or later.
+   * @throws {InvalidMessageError | MessageTooLargeError} as {@link publish}
    */
   createEnvelope<T>(contract: MessageContract<T>, message: T, options: PublishOptions): SerializedEnvelope {
     return this.buses.get(contract.bus).createEnvelope(contract, message, options);
   }
 
-  /** Publishes what {@link createEnvelope} made. @throws as {@link publish} */
+  /**
+   * Publishes an envelope from {@link createEnvelope}.
+   * @throws as {@link publish}
+   */
   publishEnvelope(envelope: SerializedEnvelope, options: PublishEnvelopeOptions = {}): Promise<void> {
     return this.buses.get(envelope.bus).publish(envelope, options);
   }
 
   /**
-   * Whether the broker confirms a message that no queue is to take: tells a bus that is away from one queue
-   * that is.
+   * Whether the broker confirms a message that is routed to no queue. Distinguishes an unavailable bus from
+   * one unavailable queue.
    */
   isResponding(bus: Bus, timeoutMs: number): Promise<boolean> {
     return this.buses.get(bus).isResponding(timeoutMs);
   }
 }
 
-/** Sends requests over the bus of the contract and waits for their responses. */
+/** Sends requests over the contract's bus and waits for their responses. */
 @Injectable()
 export class RequestClient {
   constructor(private readonly buses: Buses) {}
 
   /**
-   * @throws {RequestTimeoutError} without a response in time; the receiver may still carry the request out
+   * @throws {RequestTimeoutError} if no response arrives in time; the receiver may still carry out the
+   * request
    * @throws {RequestFaultedError} if the receiver failed, or its response cannot be read or breaks the
    * contract
-   * @throws {MessageReturnedError} if no queue takes such requests
-   * @throws {BusUnavailableError | PublishTimeoutError} if it could not be sent
+   * @throws {MessageReturnedError} if no queue receives these requests
+   * @throws {BusUnavailableError | PublishTimeoutError} if the request could not be sent
    */
   request<T, S, F>(
     contract: RequestContract<T, S, F>,

@@ -7,11 +7,14 @@ interface Work {
   readonly end: () => void;
 }
 
-/** Starts work that runs until it is ended, and gives what runs. */
+/**
+ * Returns shares of `max` connections, with functions to start work by name, to list the running work and to
+ * end it.
+ */
 function shares(max: number) {
   const connections = new ConnectionShares(() => max);
   const running: Work[] = [];
-  const putOff: [string, unknown][] = [];
+  const postponed: [string, unknown][] = [];
   const start = (
     name: string,
     queue: string,
@@ -19,7 +22,7 @@ function shares(max: number) {
   ): void => {
     const work = () => new Promise<void>((end) => running.push({ name, end }));
     connections.run({ queue, isRequest, key, canReturn }, work).catch((error: unknown) => {
-      putOff.push([name, error]);
+      postponed.push([name, error]);
     });
   };
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -31,7 +34,7 @@ function shares(max: number) {
     const index = running.findIndex((work) => work.name === name);
     running.splice(index, 1)[0]?.end();
   };
-  return { connections, start, names, end, putOff };
+  return { connections, start, names, end, postponed };
 }
 
 describe('the connections that handlers share', () => {
@@ -46,7 +49,7 @@ describe('the connections that handlers share', () => {
     expect(await names()).toEqual(['b1', 'c1', 'a2']);
   });
 
-  it('have room for a request however many events are held up', async () => {
+  it('have room for a request however many events are stalled', async () => {
     const { start, names } = shares(5);
     for (let n = 0; n < 10; n += 1) {
       start(`generation ${String(n)}`, 'generation');
@@ -57,7 +60,7 @@ describe('the connections that handlers share', () => {
     expect(await names()).toContain('command');
   });
 
-  it('have room for another queue however many messages of one are held up', async () => {
+  it('have room for another queue however many messages of one are stalled', async () => {
     const { start, names } = shares(5);
     for (let n = 0; n < 10; n += 1) start(`generation ${String(n)}`, 'generation');
     for (let n = 0; n < 10; n += 1) start(`command ${String(n)}`, 'commands', { isRequest: true });
@@ -67,9 +70,9 @@ describe('the connections that handlers share', () => {
     expect(await names()).toHaveLength(5);
   });
 
-  it('keep one message waiting for one that is held up, and put the others off if they can return', async () => {
+  it('keep one message waiting behind a stalled one of its key, and postpone the others that can return', async () => {
     jest.useFakeTimers({ doNotFake: ['setImmediate'] });
-    const { connections, start, names, end, putOff } = shares(5);
+    const { connections, start, names, end, postponed } = shares(5);
     for (const name of ['a1', 'a2', 'a3']) start(name, 'generation', { key: '501', canReturn: true });
     start('other queue', 'created', { key: '501', canReturn: true });
     start('b1', 'generation', { key: '502', canReturn: true });
@@ -78,26 +81,26 @@ describe('the connections that handlers share', () => {
     start('c3', 'without retries', { key: '501' });
     expect(connections.waiting).toBe(4);
     await jest.advanceTimersByTimeAsync(900);
-    expect(putOff).toEqual([]);
+    expect(postponed).toEqual([]);
     await jest.advanceTimersByTimeAsync(400);
     start('a4', 'generation', { key: '501', canReturn: true });
     await names();
-    expect(putOff).toEqual([
+    expect(postponed).toEqual([
       ['a3', expect.any(BusyKeyError)],
       ['a4', expect.any(BusyKeyError)],
     ]);
     expect(connections.waiting).toBe(3);
     end('a1');
     expect(await names()).toContain('a2');
-    // A new holder has its own time.
+    // The next message of the key gets the full time before it counts as stalled.
     start('a5', 'generation', { key: '501', canReturn: true });
     start('a6', 'generation', { key: '501', canReturn: true });
     await jest.advanceTimersByTimeAsync(500);
-    expect(putOff).toHaveLength(2);
+    expect(postponed).toHaveLength(2);
     jest.useRealTimers();
   });
 
-  it('are not all taken by keys that are locked: those share one connection of their queue', async () => {
+  it('are not used up by locked keys: those share one connection of their queue', async () => {
     const connections = new ConnectionShares(() => 5);
     const waits: [string, number | null][] = [];
     const running = new Map<string, { end: () => void; lock: () => void }>();
@@ -119,18 +122,18 @@ describe('the connections that handlers share', () => {
     await expect(start('b3', '3')).rejects.toThrow(BusyKeyError);
     const others = [start('b4', '4'), start('b5', '5')];
     expect(waits.map(([name]) => name)).toEqual(['a1', 'a2', 'a3', 'b1', 'b4', 'b5']);
-    // The first one waited longer: nobody knew yet that keys are locked.
+    // The first message may wait longer, because no key was suspect yet.
     expect(waits[0]?.[1]).toBeGreaterThan(waits[1]?.[1] ?? Infinity);
     for (const name of ['b1', 'b4', 'b5']) running.get(name)?.end();
     await Promise.all([again, ...others]);
-    // A key that succeeds is free again.
+    // A key is no longer suspect once one of its messages has succeeded.
     const freed = [start('c1', '1'), start('c2', '2')];
     expect(waits.map(([name]) => name).slice(-2)).toEqual(['c1', 'c2']);
     for (const name of ['c1', 'c2']) running.get(name)?.end();
     await Promise.all(freed);
   });
 
-  it('rotate between keys: one that has just worked for long is put off while others are here', async () => {
+  it('rotate between keys: one that has just worked for long is postponed while others wait', async () => {
     let nowMs = 0;
     const connections = new ConnectionShares(() => 5, { ...SYSTEM_CLOCK, monotonicMs: () => nowMs });
     const ends = new Map<string, () => void>();
@@ -147,24 +150,24 @@ describe('the connections that handlers share', () => {
     nowMs = 500;
     await end('a1', a1);
     await end('ordered', ordered);
-    // The key b is here, and the key a has had its turn; one whose order counts waits for nobody.
+    // Key b is still running, so key a has to cool down. A message that does not take turns is not postponed.
     await expect(start('a2', 'a')).rejects.toThrow(BusyKeyError);
     const next = start('ordered 2', 'c', false);
     await end('ordered 2', next);
     await end('b1', b1);
-    // Alone it goes on at once, and keeps one of its own waiting.
+    // Alone at the queue, key a continues at once, and one more of its messages waits here.
     const [a3, a4] = [start('a3', 'a'), start('a4', 'a')];
     await expect(start('a5', 'a')).rejects.toThrow(BusyKeyError);
     await end('a3', a3);
     await end('a4', a4);
-    // No rest is longer than two seconds.
+    // A cooldown lasts 2 s at most.
     nowMs = 2_500;
     const [b2, a6] = [start('b2', 'b'), start('a6', 'a')];
     await end('a6', a6);
     await end('b2', b2);
   });
 
-  it('serve everything in the end, first come first served, with any number of them', async () => {
+  it('eventually serve everything, first come first served, whatever their number', async () => {
     for (const max of [1, 2, 3, 8]) {
       const { connections, start, names, end } = shares(max);
       for (let n = 0; n < 12; n += 1)

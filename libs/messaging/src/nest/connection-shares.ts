@@ -2,96 +2,124 @@ import { isLockRefusal } from '@platform/database';
 import { type Clock, MINUTE_MS, SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
 import { BusyKeyError } from '../errors';
 
-/** Who wants a connection. */
+/** A delivery that needs a connection. */
 export interface Claimant {
   readonly queue: string;
-  /** Somebody waits for the response. */
+  /** Whether a requester waits for the response. */
   readonly isRequest: boolean;
   /**
-   * Messages of one queue with the same key are handled one at a time: they would wait for the same rows.
-   * Null: no such limit.
+   * Messages of one queue with the same key run one at a time, because they would wait for the same rows.
+   * Null means no such limit.
    */
   readonly key: string | null;
-  /** Whether the broker can bring it again after a while; one that it cannot waits here however long. */
+  /**
+   * Whether it can wait in the broker and be redelivered. A delivery that cannot waits here without limit.
+   */
   readonly canReturn?: boolean;
-  /** Its messages may be put off so that keys take turns: their order does not count. */
+  /**
+   * Whether its queue's keys take turns: a delivery may be postponed in favour of other keys. Only for
+   * messages whose order does not matter.
+   */
   readonly takesTurns?: boolean;
 }
 
-interface Turn {
+interface Waiter {
   readonly claimant: Claimant;
   readonly start: () => void;
-  readonly putOff: (error: BusyKeyError) => void;
+  readonly postpone: (error: BusyKeyError) => void;
 }
 
-/** A message that takes longer than this is taken for held up. */
-const PATIENCE_MS = SECOND_MS;
+/** Time after which a running message counts as stalled. */
+const STALLED_AFTER_MS = SECOND_MS;
 const CHECK_MS = 250;
-/** How long a message waits for a row lock before it is put off. */
+/** Maximum wait for a row lock, after which a message is postponed. */
 const LOCK_WAIT_MS = 2 * SECOND_MS;
-/** The same at a queue that has met locked keys: somebody may have locked many. */
+/** The same limit at a queue with suspect keys: many keys may be locked at once. */
 const SHORT_LOCK_WAIT_MS = 250;
-/** How long a key is taken for locked after one of its messages waited in vain. */
+/** Time for which a key is suspected to be locked after one of its messages has waited in vain. */
 const SUSPICION_MS = MINUTE_MS;
-/** The oldest beyond them are forgotten: their next message finds out again. */
+/**
+ * Maximum number of suspect keys. Beyond it the oldest is evicted, and its next message waits for the row
+ * lock again.
+ */
 const MAX_SUSPECTS = 10_000;
-const MAX_RESTS = 10_000;
-/** A key that has had a connection for a time leaves its queue to other keys for so many times as long, */
-const REST_PER_WORK = 3;
-/** but no longer than this, */
-const LONGEST_REST_MS = 2 * SECOND_MS;
-/** and not at all for less than this: short messages keep their order. */
-const SHORTEST_REST_MS = 250;
+/** Maximum number of remembered cooldowns; beyond it the oldest is evicted. */
+const MAX_COOLDOWNS = 10_000;
+/**
+ * Factor of a cooldown: a key that has held a connection for some time leaves its queue to other keys for
+ * this many times as long.
+ */
+const COOLDOWN_FACTOR = 3;
+/** Maximum cooldown. */
+const MAX_COOLDOWN_MS = 2 * SECOND_MS;
+/** Minimum cooldown. A shorter one is skipped, so that short messages keep their order. */
+const MIN_COOLDOWN_MS = 250;
 
-/** Divides the connections that all handlers share, so that none who is held up holds up the rest. Whoever waited for a connection of the
- *  pool itself would fail after a while, as in an outage; here a delivery waits until it may take one:
- *  - of messages with one key at one queue, one at a time; while that is held up, one more waits here and the others are put off, because
- *    a queue delivers no more than a few at a time, and they would take the place of messages with other keys;
- *  - a message that waits in vain for a row lock is put off, and until one of its key succeeds its key is suspect: the suspect keys of a
- *    queue share one connection, so that several locked ones leave the others to messages with other keys;
- *  - a key whose messages take turns and that has just had a connection for long is put off while other messages of its queue are here: a
- *    queue is first come, first served, and many messages of one sender would hold up all that come after them;
- *  - a quarter, at least one, is for requests alone;
- *  - a queue leaves at least one of those that it may use to the others. */
+/**
+ * Divides the connections that all handlers share, so that stalled messages do not stop the others. A
+ * delivery waits here until it may use a connection. Waiting in the pool itself would fail after a while, as
+ * in an outage. The rules:
+ * - Messages with the same key at one queue run one at a time. While one is stalled, one more waits here and
+ *   the others are postponed: a queue delivers only a few at a time, and they would take the places of
+ *   messages with other keys.
+ * - A message that waits in vain for a row lock is postponed. Its key is suspect until one of its messages
+ *   succeeds or a minute has passed. The suspect keys of a queue share one connection, so that locked keys
+ *   leave the rest to other keys.
+ * - A key whose messages take turns cools down after it has held a connection for long: it is postponed while
+ *   other messages of its queue are here. Otherwise many messages from one sender would delay all that arrive
+ *   after them.
+ * - A quarter of the connections, at least one, is reserved for requests.
+ * - A queue leaves at least one of the connections that it may use to other queues.
+ */
 export class ConnectionShares {
-  /** With the time when each started. */
+  /** The running deliveries, each with its monotonic start time in milliseconds. */
   private readonly running = new Map<Claimant, number>();
-  private readonly turns: Turn[] = [];
+  private readonly waiters: Waiter[] = [];
   /**
-   * Keys that were found locked, by queue and key, oldest first; with the time until which they are suspect.
+   * Keys that were found locked, by queue and key, oldest first, each with the monotonic time until which it
+   * is suspect.
    */
   private readonly suspects = new Map<string, { readonly queue: string; readonly untilMs: number }>();
-  /** Until when keys leave their queue to others, by queue and key, the latest to have worked last. */
-  private readonly rests = new Map<string, number>();
+  /** Monotonic end times of the cooldowns, by queue and key, most recent last. */
+  private readonly cooldowns = new Map<string, number>();
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param max connections of the pool; read each time, because the pool exists later than this */
+  /**
+   * @param max returns the pool's number of connections; called on each use, because the pool is created
+   * later than this
+   */
   constructor(
     private readonly max: () => number,
     private readonly clock: Clock = SYSTEM_CLOCK,
   ) {}
 
-  /** Deliveries that wait for their turn. */
+  /** Number of deliveries that wait for a connection. */
   get waiting(): number {
-    return this.turns.length;
+    return this.waiters.length;
   }
 
-  /** @param work may wait for row locks as long as it is told; null: as long as it takes
-   *  @throws {BusyKeyError} when a message with its key is held up and another waits already, when it did not get a row lock in time, and
-   *    when its key is suspect and another suspect one is tried just now, or when it is another key's turn */
+  /**
+   * Runs `work` as soon as the delivery may use a connection.
+   * @param work receives the maximum wait for a row lock in milliseconds; null means the database's own limit
+   * @throws {BusyKeyError} if the delivery is to be postponed:
+   * - a message with its key is stalled and another one waits here already
+   * - it did not get a row lock in time
+   * - its key is suspect, and a message with another suspect key of its queue is running
+   * - its key is cooling down, and other messages of its queue are here
+   */
   async run<T>(claimant: Claimant, work: (lockWaitMs: number | null) => Promise<T>): Promise<T> {
     const { queue, key, canReturn = false } = claimant;
-    if (this.isBehindSuspect(claimant) || this.mustRest(claimant)) throw new BusyKeyError(queue, key);
-    if (this.mayStart(claimant)) this.begin(claimant);
-    else await this.turnOf(claimant);
+    if (this.isBehindSuspect(claimant) || this.mustCoolDown(claimant)) throw new BusyKeyError(queue, key);
+    if (this.mayStart(claimant)) this.markRunning(claimant);
+    else await this.waitForTurn(claimant);
     try {
       const result = await work(canReturn ? this.lockWaitMs(queue) : null);
-      this.suspects.delete(nameOf(claimant));
-      this.noteWork(claimant);
+      this.suspects.delete(nameOfKey(claimant));
+      this.startCooldown(claimant);
       return result;
     } catch (error) {
       if (!canReturn || !isLockRefusal(error)) {
-        this.noteWork(claimant);
+        this.startCooldown(claimant);
         throw error;
       }
       this.suspect(claimant);
@@ -112,7 +140,7 @@ export class ConnectionShares {
 
   private suspect(claimant: Claimant): void {
     if (claimant.key === null) return;
-    const name = nameOf(claimant);
+    const name = nameOfKey(claimant);
     this.suspects.delete(name);
     this.suspects.set(name, { queue: claimant.queue, untilMs: this.clock.monotonicMs() + SUSPICION_MS });
     const [oldest] = this.suspects.keys();
@@ -120,7 +148,7 @@ export class ConnectionShares {
   }
 
   private isSuspect(claimant: Claimant): boolean {
-    const name = nameOf(claimant);
+    const name = nameOfKey(claimant);
     const untilMs = this.suspects.get(name)?.untilMs;
     if (untilMs === undefined) return false;
     if (untilMs > this.clock.monotonicMs()) return true;
@@ -128,112 +156,112 @@ export class ConnectionShares {
     return false;
   }
 
-  /** Whether its key is suspect and another message with a suspect key runs at the queue. */
+  /** Whether its key is suspect and a message with a suspect key is already running at its queue. */
   private isBehindSuspect(claimant: Claimant): boolean {
     if (!claimant.canReturn || !this.isSuspect(claimant)) return false;
     return [...this.running.keys()].some((other) => other.queue === claimant.queue && this.isSuspect(other));
   }
 
-  /** What a message did costs its key a rest. */
-  private noteWork(claimant: Claimant): void {
+  /** Starts or extends the cooldown of a key whose message has just run. */
+  private startCooldown(claimant: Claimant): void {
     const startedMs = this.running.get(claimant);
     if (startedMs === undefined || claimant.takesTurns !== true || claimant.key === null) return;
     const nowMs = this.clock.monotonicMs();
-    const name = nameOf(claimant);
-    const fromMs = Math.max(nowMs, this.rests.get(name) ?? 0);
-    const untilMs = Math.min(fromMs + (nowMs - startedMs) * REST_PER_WORK, nowMs + LONGEST_REST_MS);
-    this.rests.delete(name);
-    this.rests.set(name, untilMs);
-    const [oldest] = this.rests.keys();
-    if (this.rests.size > MAX_RESTS && oldest !== undefined) this.rests.delete(oldest);
+    const name = nameOfKey(claimant);
+    const fromMs = Math.max(nowMs, this.cooldowns.get(name) ?? 0);
+    const untilMs = Math.min(fromMs + (nowMs - startedMs) * COOLDOWN_FACTOR, nowMs + MAX_COOLDOWN_MS);
+    this.cooldowns.delete(name);
+    this.cooldowns.set(name, untilMs);
+    const [oldest] = this.cooldowns.keys();
+    if (this.cooldowns.size > MAX_COOLDOWNS && oldest !== undefined) this.cooldowns.delete(oldest);
   }
 
   /**
-   * Whether its key has just worked for long and other messages of the queue are here. One that is alone goes
-   * on.
+   * Whether its key is cooling down and other messages of the queue are here. A key that is alone at its
+   * queue continues.
    */
-  private mustRest(claimant: Claimant): boolean {
+  private mustCoolDown(claimant: Claimant): boolean {
     const { queue, key, canReturn = false, takesTurns = false } = claimant;
     if (!canReturn || !takesTurns || key === null) return false;
-    const restMs = (this.rests.get(nameOf(claimant)) ?? 0) - this.clock.monotonicMs();
-    if (restMs < SHORTEST_REST_MS) return false;
-    const isAwaited = this.turns.some((turn) => turn.claimant.queue === queue);
-    return isAwaited || [...this.running.keys()].some((other) => other.queue === queue && other.key !== key);
+    const remainingMs = (this.cooldowns.get(nameOfKey(claimant)) ?? 0) - this.clock.monotonicMs();
+    if (remainingMs < MIN_COOLDOWN_MS) return false;
+    const hasWaiters = this.waiters.some((waiter) => waiter.claimant.queue === queue);
+    return hasWaiters || [...this.running.keys()].some((other) => other.queue === queue && other.key !== key);
   }
 
-  private begin(claimant: Claimant): void {
+  private markRunning(claimant: Claimant): void {
     this.running.set(claimant, this.clock.monotonicMs());
   }
 
-  private turnOf(claimant: Claimant): Promise<void> {
-    return new Promise((start, putOff) => {
-      this.turns.push({ claimant, start, putOff });
-      this.putOffHeldUp();
+  private waitForTurn(claimant: Claimant): Promise<void> {
+    return new Promise((start, postpone) => {
+      this.waiters.push({ claimant, start, postpone });
+      this.postponeBehindStalled();
     });
   }
 
-  /** One that ends may let several start: a key and a connection are free. */
+  /** Starts every waiting delivery that may run now: one that ended frees a key and a connection. */
   private startNext(): void {
-    for (let index = 0; index < this.turns.length;) {
-      const turn = this.turns[index];
-      if (turn !== undefined && this.isBehindSuspect(turn.claimant)) {
-        this.turns.splice(index, 1);
-        turn.putOff(new BusyKeyError(turn.claimant.queue, turn.claimant.key));
+    for (let index = 0; index < this.waiters.length;) {
+      const waiter = this.waiters[index];
+      if (waiter !== undefined && this.isBehindSuspect(waiter.claimant)) {
+        this.waiters.splice(index, 1);
+        waiter.postpone(new BusyKeyError(waiter.claimant.queue, waiter.claimant.key));
         continue;
       }
-      if (turn === undefined || !this.mayStart(turn.claimant)) {
+      if (waiter === undefined || !this.mayStart(waiter.claimant)) {
         index += 1;
         continue;
       }
-      this.turns.splice(index, 1);
-      this.begin(turn.claimant);
-      turn.start();
+      this.waiters.splice(index, 1);
+      this.markRunning(waiter.claimant);
+      waiter.start();
     }
   }
 
   /**
-   * Puts off all but the first of those that wait for a message that is held up; looks again as long as
-   * anything waits.
+   * Postpones all but the first of the deliveries that wait for a stalled message. Repeats every 250 ms while
+   * any delivery waits.
    */
-  private putOffHeldUp(): void {
-    const kept = new Set<string>();
-    for (const turn of [...this.turns]) {
-      const { queue, key, canReturn = false } = turn.claimant;
-      if (key === null || !canReturn || !this.isHeldUp(turn.claimant)) continue;
-      const name = nameOf(turn.claimant);
-      if (kept.has(name)) {
-        this.turns.splice(this.turns.indexOf(turn), 1);
-        turn.putOff(new BusyKeyError(queue, key));
+  private postponeBehindStalled(): void {
+    const keysWithWaiter = new Set<string>();
+    for (const waiter of [...this.waiters]) {
+      const { queue, key, canReturn = false } = waiter.claimant;
+      if (key === null || !canReturn || !this.isStalled(waiter.claimant)) continue;
+      const name = nameOfKey(waiter.claimant);
+      if (keysWithWaiter.has(name)) {
+        this.waiters.splice(this.waiters.indexOf(waiter), 1);
+        waiter.postpone(new BusyKeyError(queue, key));
       }
-      kept.add(name);
+      keysWithWaiter.add(name);
     }
-    if (this.turns.length === 0 || this.timer !== undefined) return;
+    if (this.waiters.length === 0 || this.timer !== undefined) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      this.putOffHeldUp();
+      this.postponeBehindStalled();
     }, CHECK_MS).unref();
   }
 
-  /** Whether the message that has the key has had it for long. */
-  private isHeldUp({ queue, key }: Claimant): boolean {
-    const since = [...this.running].find(([other]) => other.queue === queue && other.key === key)?.[1];
-    return since !== undefined && this.clock.monotonicMs() - since > PATIENCE_MS;
+  /** Whether the running message with its key is stalled. */
+  private isStalled({ queue, key }: Claimant): boolean {
+    const startedMs = [...this.running].find(([other]) => other.queue === queue && other.key === key)?.[1];
+    return startedMs !== undefined && this.clock.monotonicMs() - startedMs > STALLED_AFTER_MS;
   }
 
   private mayStart({ queue, isRequest, key }: Claimant): boolean {
     const max = this.max();
     if (this.running.size >= max) return false;
     const running = [...this.running.keys()];
-    const ofQueue = running.filter((other) => other.queue === queue);
-    if (key !== null && ofQueue.some((other) => other.key === key)) return false;
+    const sameQueue = running.filter((other) => other.queue === queue);
+    if (key !== null && sameQueue.some((other) => other.key === key)) return false;
     const usable = isRequest ? max : max - reservedForRequests(max);
-    const others = running.filter((other) => !other.isRequest).length;
-    if (!isRequest && others >= usable) return false;
-    return ofQueue.length < Math.max(1, usable - 1);
+    const runningEvents = running.filter((other) => !other.isRequest).length;
+    if (!isRequest && runningEvents >= usable) return false;
+    return sameQueue.length < Math.max(1, usable - 1);
   }
 }
 
-function nameOf({ queue, key }: Claimant): string {
+function nameOfKey({ queue, key }: Claimant): string {
   return JSON.stringify([queue, key]);
 }
 

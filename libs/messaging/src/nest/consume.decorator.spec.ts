@@ -11,7 +11,7 @@ function discovered(contract: MessageContract<unknown>, options: ConsumeOptions)
 }
 
 describe('planEndpoints', () => {
-  it('gives one endpoint per queue, with all its handlers', () => {
+  it('returns one endpoint per queue, with all its handlers', () => {
     const plans = planEndpoints([
       discovered(BusinessUnitChangeV1, { queue: 'a', retryDelaysMs: [1] }),
       discovered(ScheduleCreatedNotification, { queue: 'b' }),

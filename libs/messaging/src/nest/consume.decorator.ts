@@ -5,27 +5,27 @@ import type { EntityManager } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { type DeliveryContext, MAX_IMMEDIATE_DELAY_MS, type QueueOptions } from '../consuming/endpoint';
 
-/** What a consumer's handler learns besides the message. */
+/** Data of a delivery that a consumer's handler receives with the message. */
 export interface ConsumeContext extends DeliveryContext {
   /**
-   * The transaction that also holds the inbox row. Whatever the handler writes through it happens once per
+   * The transaction that also writes the inbox row. What the handler writes through it takes effect once per
    * message.
    */
   readonly transaction: EntityManager;
 }
 
-/** Several handlers may share one queue if they agree about its options. */
+/** Options of a handler. Several handlers may share one queue if they agree on its options. */
 export interface ConsumeOptions extends QueueOptions {
   /** Isolation of the transaction; READ COMMITTED unless given. */
   readonly isolation?: Isolation;
   /**
-   * The order of its messages does not count: those of a facility that has just had a turn may be put off for
-   * those of others.
+   * Whether the keys of the queue take turns: messages of a facility that has just held a connection for long
+   * are postponed in favour of other facilities. Only for messages whose order does not matter.
    */
   readonly takesTurns?: boolean;
 }
 
-/** What a decorator records about a method. */
+/** The data that a decorator records about a method. */
 interface HandlerMetadata {
   readonly contract: MessageContract<unknown>;
   /** The same contract if it is a request, else null. */
@@ -42,9 +42,9 @@ type MethodDecoratorFor<H> = <M extends H>(
 ) => void;
 
 /**
- * Marks a provider's method as the handler of a message. The inbox row, the handler and all it writes through
- * `context.transaction` are one transaction. The message is acknowledged after the commit; a repetition is
- * acknowledged unprocessed.
+ * Marks a provider's method as the handler of a message. One transaction covers the inbox row, the handler
+ * and all that it writes through `context.transaction`. The message is acknowledged after the commit. A
+ * repetition is acknowledged without running the handler.
  */
 export function Consume<T>(
   contract: MessageContract<T>,
@@ -54,9 +54,9 @@ export function Consume<T>(
 }
 
 /**
- * Marks a provider's method as the one that responds to a request; otherwise like {@link Consume}. The
- * response is sent after the commit and stored with the inbox row: a repeated request gets its response again
- * but is carried out once.
+ * Marks a provider's method as the handler of a request; otherwise like {@link Consume}. The response is
+ * stored with the inbox row and sent after the commit. A repeated request is not carried out again but
+ * receives the stored response.
  */
 export function Respond<T, S, F>(
   contract: RequestContract<T, S, F>,
@@ -65,7 +65,7 @@ export function Respond<T, S, F>(
   return (_target, _key, method) => record(method.value, { contract, request: contract, options });
 }
 
-/** What the decorators recorded on a method; empty for an ordinary one. */
+/** Returns what the decorators recorded on a method; empty for an ordinary method. */
 export function handlersOf(method: object): readonly HandlerMetadata[] {
   return (Reflect.getMetadata(HANDLERS, method) as HandlerMetadata[] | undefined) ?? [];
 }
@@ -75,12 +75,12 @@ function record(method: object | undefined, metadata: HandlerMetadata): void {
   Reflect.defineMetadata(HANDLERS, [...handlersOf(method), metadata], method);
 }
 
-/** A marked method, ready to be called. */
+/** A marked method, bound to its provider. */
 export interface DiscoveredHandler extends HandlerMetadata {
   readonly invoke: (message: unknown, context: ConsumeContext) => Promise<unknown>;
 }
 
-/** A queue with all its handlers. */
+/** A queue with all of its handlers. */
 export interface EndpointPlan {
   readonly bus: Bus;
   readonly options: QueueOptions;
@@ -89,8 +89,8 @@ export interface EndpointPlan {
 
 /**
  * Groups handlers by queue.
- * @throws {Error} if two handlers of one queue want the same message, or disagree about the queue's bus,
- * retries or prefetch, of which it can have only one each
+ * @throws {Error} if two handlers of one queue have the same message, or disagree about the queue's bus,
+ * retries or prefetch
  */
 export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointPlan[] {
   const plans = new Map<string, EndpointPlan>();
@@ -111,6 +111,6 @@ function settingsOf(
   { retryDelaysMs = [], immediateRetryDelaysMs = [], outlastsOutages, prefetch }: QueueOptions,
 ): string {
   if (immediateRetryDelaysMs.some((delayMs) => delayMs > MAX_IMMEDIATE_DELAY_MS))
-    throw new Error('waits longer than a second belong into the broker');
+    throw new Error('a retry delay in the process may be 1,000 ms at most; use retryDelaysMs');
   return JSON.stringify([bus, retryDelaysMs, immediateRetryDelaysMs, outlastsOutages, prefetch]);
 }

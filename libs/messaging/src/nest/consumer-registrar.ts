@@ -24,12 +24,12 @@ import { InboxRepository } from './inbox.repository';
 
 const STARTUP_POLL_MS = 250;
 
-/** Injection token of the data source whose connections the handlers share; null without any. */
+/** Injection token of the data source whose connections the handlers share; null in a service without one. */
 export const INBOX_DATA_SOURCE = Symbol('INBOX_DATA_SOURCE');
 
 /**
- * Finds the methods marked with @Consume and @Respond and starts to consume their queues once the service has
- * started: before its migrations are applied every message would fail.
+ * Finds the methods marked with @Consume and @Respond, and consumes their queues once the startup checks
+ * pass. Before the migrations are applied every message would fail.
  */
 @Injectable()
 export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -63,7 +63,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
     this.stopped.abort();
   }
 
-  /** What the handlers applied; null until they consume, and in a service without handlers. */
+  /** The inbox of applied messages; null until the handlers consume, and in a service without handlers. */
   get inbox(): InboxRepository | null {
     return this.messages;
   }
@@ -118,8 +118,7 @@ export class ConsumerRegistrar implements OnApplicationBootstrap, OnApplicationS
 }
 
 /**
- * Wraps a marked method so that it runs once per message and queue, in one transaction with the message's
- * inbox row.
+ * Wraps a marked method so that it runs once per message and queue, in one transaction with the inbox row.
  */
 function inboxHandler(
   { contract, request, options, invoke }: DiscoveredHandler,
@@ -145,7 +144,10 @@ function inboxHandler(
   };
 }
 
-/** What the rows belong to that handlers lock: a facility, or a business unit with its facilities. */
+/**
+ * Returns the owner of the rows that the message's handler locks: a facility, or a business unit with its
+ * facilities. Null for any other message.
+ */
 function keyOf(message: unknown): string | null {
   const { facilityId, businessUnitId } = message as { facilityId?: unknown; businessUnitId?: unknown };
   if (typeof facilityId === 'number') return `facility ${String(facilityId)}`;

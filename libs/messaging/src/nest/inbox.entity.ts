@@ -1,8 +1,8 @@
 import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
 
 /**
- * A message that a queue's handler has applied; written in the transaction of the handler. In the service's
- * own schema.
+ * A message that a queue's handler has applied, written in the handler's transaction. The table is in the
+ * service's own schema.
  */
 @Entity('inbox')
 export class InboxMessage {
@@ -21,20 +21,20 @@ export class InboxMessage {
   appliedAt!: Date;
 
   /**
-   * Hash of the message: what comes later under the same id must be the same. Null where release 1.0.0 wrote
-   * the row.
+   * Hash of the message. A later message with the same id must have the same hash. Null in rows written by
+   * release 1.0.0.
    */
   @Column('text', { name: 'content_hash', nullable: true })
   contentHash!: string | null;
 
-  /** The outcome as JSON if the message is a request: a repetition gets it again. */
+  /** The outcome as JSON if the message is a request; a repetition receives it again. */
   @Column('text', { name: 'answer', nullable: true })
   response!: string | null;
 }
 
 /**
- * Migrations that create the inbox table in `schema`; list them among the service's own. The service's role
- * needs SELECT, INSERT, UPDATE and DELETE on it.
+ * Returns the migrations that create the inbox table in `schema`, for the service's own list. The service's
+ * role needs SELECT, INSERT, UPDATE and DELETE on the table.
  * @throws {RangeError} if the schema's name is not a plain identifier
  */
 export function inboxMigrations(schema: string): (new () => MigrationInterface)[] {

@@ -8,19 +8,21 @@ import { InboxMessage } from './inbox.entity';
 export type InboxKey = Pick<InboxMessage, 'queue' | 'messageId' | 'messageName' | 'contentHash'>;
 
 /**
- * Rows that one statement deletes at most, so that it ends long before the server's time limit, however long
- * the backlog.
+ * Maximum rows that one statement deletes, so that it ends well within the server's time limit whatever the
+ * backlog.
  */
 const PURGE_BATCH = 10_000;
 
-/** Hand-written SQL: concurrent deliveries of one message wait for each other at the row; hot, once per
- *  message. The same round trip sets how long the transaction waits for any lock. */
+/**
+ * Hand-written SQL: hot, once per message. Concurrent deliveries of one message wait for each other at the
+ * row. The same round trip sets the transaction's `lock_timeout`.
+ */
 const INSERT = `
   INSERT INTO inbox (queue, message_id, message_name, content_hash)
   SELECT $1, $2, $3, $4 FROM set_config('lock_timeout', coalesce($5, current_setting('lock_timeout')), true)
   ON CONFLICT DO NOTHING RETURNING 1`;
 
-/** Hand-written SQL: bounded by LIMIT, which DELETE does not have. */
+/** Hand-written SQL: bounded by LIMIT, which DELETE lacks. */
 const PURGE = `
   WITH purged AS (
     DELETE FROM inbox WHERE ctid = ANY (ARRAY(
@@ -28,11 +30,11 @@ const PURGE = `
     RETURNING 1
   ) SELECT count(*)::int AS count FROM purged`;
 
-/** Which messages were applied: a row per queue and message. */
+/** Records which messages were applied, in one row per queue and message. */
 export class InboxRepository {
   private readonly shares: ConnectionShares;
 
-  /** @param onDuplicate told of a message that was applied before */
+  /** @param onDuplicate called with each message that was applied before */
   constructor(
     private readonly dataSource: DataSource,
     private readonly onDuplicate: (message: InboxKey) => void = () => undefined,
@@ -41,10 +43,10 @@ export class InboxRepository {
   }
 
   /**
-   * Runs `work` in one transaction with the message's row, unless that row exists already. Returns the
-   * response of `work`, given now or when the message first came.
-   * @param share whose part of the connections it takes
-   * @throws {ReusedMessageIdError} if another message came under its id
+   * Runs `work` in one transaction with the message's inbox row, unless that row exists already. Returns the
+   * response of `work`, or the stored response if the row exists.
+   * @param share the delivery's claim to one of the shared connections
+   * @throws {ReusedMessageIdError} if another message was applied under the same id
    * @throws as {@link ConnectionShares.run}
    */
   apply(
@@ -57,7 +59,7 @@ export class InboxRepository {
     return this.shares.run(claimant, (lockWaitMs) => this.applyOnce(message, isolation, work, lockWaitMs));
   }
 
-  /** Deliveries that wait for their turn. */
+  /** Number of deliveries that wait for a connection. */
   get waiting(): number {
     return this.shares.waiting;
   }
@@ -89,7 +91,10 @@ export class InboxRepository {
     });
   }
 
-  /** Deletes messages applied more than `days` ago, batch by batch. Safe on all replicas at once. */
+  /**
+   * Deletes the rows of messages applied more than `days` ago, in batches. Safe to run on all replicas at
+   * once.
+   */
   async purge(days: number, isStopping: () => boolean = () => false): Promise<void> {
     let deleted = PURGE_BATCH;
     while (deleted === PURGE_BATCH && !isStopping()) {
@@ -99,7 +104,7 @@ export class InboxRepository {
   }
 }
 
-/** A row of release 1.0.0 does not say what the message was. */
+/** Whether both are the same message. A row of release 1.0.0 has no hash, so only its name is compared. */
 function isSame(applied: InboxMessage, { messageName, contentHash }: InboxKey): boolean {
   return applied.messageName === messageName && (applied.contentHash ?? contentHash) === contentHash;
 }

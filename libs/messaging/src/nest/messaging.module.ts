@@ -6,12 +6,12 @@ import { Buses, MESSAGING_OPTIONS, MessagePublisher, type MessagingOptions, Requ
 import { ConsumerRegistrar, INBOX_DATA_SOURCE } from './consumer-registrar';
 import { PurgeInboxJob } from './purge-inbox.job';
 
-/** The two buses of a service. Import it once, at the root; handlers may live in any module. */
+/** The two buses of a service. Import it once, in the root module; handlers may be in any module. */
 @Module({})
 export class MessagingModule {
   /**
    * @param settings `dataSource` is the name of the data source whose pool the handlers share; the default
-   * one unless given
+   * data source unless given
    */
   static forRootAsync(settings: {
     readonly useFactory: () => MessagingOptions;

@@ -7,10 +7,10 @@ import type { DataSource } from 'typeorm';
 import { MESSAGING_OPTIONS, type MessagingOptions } from './buses';
 import { ConsumerRegistrar, INBOX_DATA_SOURCE } from './consumer-registrar';
 
-/** A message that comes again later than this is applied again. */
+/** Days that a row is retained. A message that is repeated after that is applied again. */
 const INBOX_DAYS = 30;
 
-/** Keeps the inbox from growing for ever. */
+/** Purges old rows of the inbox, so that it does not grow for ever. */
 @Injectable()
 export class PurgeInboxJob extends RecurringJob {
   private readonly guard: ClockGuard | null;
@@ -23,11 +23,11 @@ export class PurgeInboxJob extends RecurringJob {
     metrics: Metrics,
   ) {
     super(inboxPurgeIntervalMs, metrics);
-    const putOff = metrics.counter(
+    const skippedRuns = metrics.counter(
       'messaging_purges_put_off_total',
-      'Runs of the purge that removed nothing, because the clocks of the database and the replica differ',
+      'Purge runs that deleted nothing, because the clocks of the database and the replica differ',
     );
-    this.guard = dataSource === null ? null : new ClockGuard(dataSource, clock, putOff);
+    this.guard = dataSource === null ? null : new ClockGuard(dataSource, clock, skippedRuns);
   }
 
   /** Does nothing in a service without message handlers, which has no inbox. */

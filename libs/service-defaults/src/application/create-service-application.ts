@@ -28,52 +28,58 @@ export interface ApiDescription {
   ): void;
 }
 
-/** What makes one service differ from the next. */
+/** The properties in which services differ. */
 export interface ServiceDefinition {
-  /** Lower-case name for logs and metrics, e.g. `settings-service`. */
+  /** Lower-case name, used in logs and metrics, e.g. `settings-service`. */
   name: string;
-  /** Name for people, e.g. in the OpenAPI document. */
+  /** Display name, e.g. in the OpenAPI document. */
   title: string;
   config: ServiceConfig;
-  /** `new OpenApi(…)` of @platform/open-api; without it there is no document. */
+  /** `new OpenApi(…)` of @platform/open-api. Without it the service serves no API document. */
   api?: ApiDescription;
   rootModule: Type | DynamicModule;
-  /** Largest request body accepted, in bytes; 1 MiB unless given. Larger ones get 413. */
+  /** Maximum request body in bytes; 1 MiB unless given. Larger bodies get 413. */
   bodyLimitBytes?: number;
   /**
-   * Templates of routes that programs poll, e.g. `/auth/revocations`: what succeeds there is logged at
-   * `debug`.
+   * Templates of routes that programs poll, e.g. `/auth/revocations`. Successful requests to them are logged
+   * at `debug`.
    */
   polledRoutes?: readonly string[];
-  /** Accept `application/x-www-form-urlencoded` bodies as well as JSON; others get 415. Default false. */
+  /**
+   * Whether to accept `application/x-www-form-urlencoded` bodies as well as JSON; they get 415 otherwise.
+   * Default false.
+   */
   acceptsForms?: boolean;
   /**
-   * Templates of GET routes that change something, e.g. open a session: a HEAD to one is answered 204 and
-   * reaches nothing.
+   * Templates of GET routes with side effects, e.g. one that opens a session. A HEAD request to them gets 204
+   * without running the handler.
    */
   actingGets?: readonly string[];
   /**
-   * Refuse bodies with U+0000 in any text, which PostgreSQL cannot hold. Not where JSON is stored as text,
-   * just as it was sent.
+   * Whether to refuse bodies with U+0000 in any string, which PostgreSQL cannot store. Not for services that
+   * store JSON as the text that was sent.
    */
   plainBodies?: boolean;
-  /** What CLOCK injects; the machine's clock unless a test brings its own. */
+  /** The clock that CLOCK injects; the machine's clock unless a test provides one. */
   clock?: Clock;
-  /** Where log lines go; standard output unless a test keeps them. */
+  /** The sink for log lines; standard output unless a test captures them. */
   logSink?: LogSink;
   /**
-   * Last changes before the routes are built. Nest middleware is not available (it costs every request): use
-   * Fastify hooks.
+   * Makes last changes before the routes are built. Nest middleware is not available, because it slows every
+   * request: use Fastify hooks.
    */
   configure?(app: NestFastifyApplication): void | Promise<void>;
 }
 
-/** Holds the defaults and the service's own module; the defaults come first (see ServiceDefaultsModule). */
+/**
+ * The root module of the defaults and the service's own module. The defaults come first (see
+ * ServiceDefaultsModule).
+ */
 class ServiceRootModule {}
 
 /**
- * Builds and initialises a service's application: everything but listening and signals. Tests call `listen(0,
- * '127.0.0.1')` on it, or hand `getHttpServer()` to supertest, and `close()` it.
+ * Builds and initialises a service's application, without listening or handling signals. Tests call
+ * `listen(0, '127.0.0.1')` on it or pass `getHttpServer()` to supertest, and `close()` it.
  */
 export async function createServiceApplication(
   definition: ServiceDefinition,
@@ -93,9 +99,9 @@ export async function createServiceApplication(
   const app = await NestFactory.create<NestFastifyApplication>(
     { module: ServiceRootModule, imports: [defaults, rootModule] },
     new FastifyAdapter(fastifyOptions(connections, definition.bodyLimitBytes)),
-    // Body parsing and stopping are done here; a failed start is thrown to the caller. The logger is given
-    // rather than set later: Nest would keep the lines until then, and a service that waits for its database
-    // would be silent.
+    // We parse bodies and stop the service ourselves, and a failed start is thrown to the caller. The logger
+    // is passed here rather than set later: Nest would buffer lines until then, and a service that waits for
+    // its database would log nothing.
     { logger, bodyParser: false, abortOnError: false, forceCloseConnections: false },
   );
   const instance = app.getHttpAdapter().getInstance();
@@ -109,7 +115,7 @@ export async function createServiceApplication(
   return app;
 }
 
-/** Hooks first: a route only has the hooks that were there before it. */
+/** Adds hooks before routes, because a route only has the hooks that were added before it. */
 function prepare(
   app: NestFastifyApplication,
   instance: FastifyInstance,

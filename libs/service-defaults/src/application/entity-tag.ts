@@ -1,12 +1,12 @@
 import { problems } from '../problems/problem';
 
-/** A revision of a resource: each write has another one, also after a deletion. */
+/** A revision of a resource. Every write creates a new one, even after a deletion. */
 export type Revision = string;
 
-/** What a conditional header asks for: any current revision, or one of these. */
+/** The tags in a conditional header: `*` for any current revision, or a list. */
 export type EntityTags = '*' | readonly { readonly revision: string; readonly weak: boolean }[];
 
-/** The conditions of a write or a read; null where the header was not sent. */
+/** The conditions of a write or a read; null if the header was not sent. */
 export interface Preconditions {
   readonly ifMatch: EntityTags | null;
   readonly ifNoneMatch: EntityTags | null;
@@ -15,14 +15,14 @@ export interface Preconditions {
 // RFC 9110, 8.8.3: an opaque tag holds visible ASCII except the quote, and obs-text.
 const LIST_MEMBER = /^[ \t]*(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*$/;
 
-/** The strong ETag of a revision. */
+/** Returns the strong ETag of a revision. */
 export function entityTag(revision: Revision): string {
   return `"${revision}"`;
 }
 
 /**
- * Reads If-Match or If-None-Match (RFC 9110, 13.1).
- * @returns null if the text is neither `*` nor a list of entity tags.
+ * Parses If-Match or If-None-Match (RFC 9110, 13.1).
+ * @returns null if the text is neither `*` nor a list of entity tags
  */
 export function parseEntityTags(header: string): EntityTags | null {
   if (header.trim() === '*') return '*';
@@ -36,8 +36,8 @@ export function parseEntityTags(header: string): EntityTags | null {
 }
 
 /**
- * The condition in a header of a request, null without it. A malformed one is refused: ignoring it could lose
- * a write.
+ * Returns the condition in a request's header, null without the header. A malformed header is refused,
+ * because ignoring it could lose a write.
  * @throws {ProblemException} 400
  */
 export function entityTagsOf(
@@ -50,19 +50,19 @@ export function entityTagsOf(
   return tags;
 }
 
-/** True when a write may go on. `current` is the resource's revision, null when there is none. */
+/** Whether a write may proceed. `current` is the resource's revision, null if the resource does not exist. */
 export function mayWrite(conditions: Preconditions, current: Revision | null): boolean {
   const { ifMatch, ifNoneMatch } = conditions;
   if (ifMatch !== null && !matches(ifMatch, current, { strongly: true })) return false;
   return ifNoneMatch === null || !matches(ifNoneMatch, current, { strongly: false });
 }
 
-/** True when a reader already has `current`, so that 304 answers it. */
+/** Whether a reader already has `current`, so that the response is 304. */
 export function isNotModified(conditions: Preconditions, current: Revision): boolean {
   return conditions.ifNoneMatch !== null && matches(conditions.ifNoneMatch, current, { strongly: false });
 }
 
-/** True when there is anything to check. */
+/** Whether there is a condition to check. */
 export function isConditional(conditions: Preconditions): boolean {
   return conditions.ifMatch !== null || conditions.ifNoneMatch !== null;
 }
@@ -72,7 +72,7 @@ function matches(tags: EntityTags, current: Revision | null, { strongly }: { str
   return tags === '*' || tags.some((tag) => tag.revision === current && !(strongly && tag.weak));
 }
 
-/** Splits at commas outside quotes: an opaque tag may hold one. */
+/** Splits at commas outside quotes, because an opaque tag may contain a comma. */
 function splitList(header: string): string[] {
   return header.match(/(?:"[^"]*"|[^",])+/g) ?? [];
 }

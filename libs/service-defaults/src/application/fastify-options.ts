@@ -11,34 +11,29 @@ import { defaultProblem, PROBLEM_JSON, renderProblem } from '../problems/problem
 import { requestIdOf } from '../tracing/caller-trace';
 
 const MEBIBYTE = 1024 * 1024;
-/** Room for the largest token accepted (16 KiB) and the other headers. */
+/** Maximum bytes of headers: the largest accepted token (16 KiB) and the other headers. */
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_PARAM_LENGTH = 4_096;
-/**
- * A request must have arrived completely within this time, its headers within the second one; slow ones get
- * 408.
- */
+/** Time limits for receiving a whole request and for receiving its headers; slower requests get 408. */
 const REQUEST_TIMEOUT_MS = 60 * SECOND_MS;
 const HEADERS_TIMEOUT_MS = 10 * SECOND_MS;
-/** How often Node looks for requests past these times; every 30 s unless told otherwise. */
+/** Interval at which Node checks these limits; its default is 30 s. */
 const TIMEOUT_CHECK_MS = SECOND_MS;
-/**
- * How long an idle connection is kept. Longer than the 60 s after which common load balancers close it
- * themselves.
- */
+/** Time that an idle connection is kept. Longer than the 60 s after which common load balancers close it. */
 const KEEP_ALIVE_MS = 72 * SECOND_MS;
 
 type AdapterOptions = NonNullable<ConstructorParameters<typeof FastifyAdapter>[0]>;
 
 /**
- * How Fastify runs in every service: tolerant routing, bounded sizes and times, its own errors as problems.
+ * Returns the Fastify options of every service: tolerant routing, bounded sizes and times, and Fastify's own
+ * errors as problems.
  */
 export function fastifyOptions(connections: Connections, bodyLimitBytes = MEBIBYTE): AdapterOptions {
   const { refusals } = connections;
   return {
     logger: false,
     bodyLimit: bodyLimitBytes,
-    // Requests that reach a stopping replica are still served; the answer closes their connection.
+    // A stopping replica still serves requests; the response closes their connection.
     return503OnClosing: false,
     serverFactory: (handler: Parameters<Connections['createServer']>[1]) =>
       connections.createServer(SERVER_OPTIONS, handler),
@@ -46,21 +41,21 @@ export function fastifyOptions(connections: Connections, bodyLimitBytes = MEBIBY
     rewriteUrl: (request: IncomingMessage) => routableUrl(request.url ?? '/'),
     genReqId: (request: IncomingMessage) => requestIdOf(request.headers),
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-      answerFrameworkError(refusals, error, request, reply);
+      respondToFrameworkError(refusals, error, request, reply);
     },
     clientErrorHandler: (error: Error & { code?: string }, socket: Socket) => {
-      answerClientError(refusals, error, socket);
+      respondToClientError(refusals, error, socket);
     },
-    // Middleware of Nest would cost every request a second router; hooks do its work here.
+    // Nest middleware would add a second router to every request; we use hooks instead.
     skipMiddie: true,
   } as AdapterOptions;
 }
 
 const SERVER_OPTIONS = {
   maxHeaderSize: MAX_HEADER_BYTES,
-  // Of two Authorization headers Node would drop one, and nobody could tell that there were two.
+  // Without this, Node would silently drop the second of two Authorization headers.
   joinDuplicateHeaders: true,
-  // Without a Host header Node would answer by itself, and not with a problem.
+  // Otherwise Node would respond to a missing Host header itself, without a problem document.
   requireHostHeader: false,
   requestTimeout: REQUEST_TIMEOUT_MS,
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -70,8 +65,10 @@ const SERVER_OPTIONS = {
 
 const URI_TOO_LONG = 414;
 
-/** Bad URLs and over-long parameters: Fastify raises them before routing, where no filter sees them. */
-function answerFrameworkError(
+/**
+ * Responds to bad URLs and too long parameters, which Fastify reports before routing, where no filter runs.
+ */
+function respondToFrameworkError(
   refusals: Refusals,
   error: FastifyError,
   request: FastifyRequest,
@@ -87,8 +84,8 @@ function answerFrameworkError(
 }
 
 /**
- * What Node's HTTP parser refuses; there is no request yet, only a socket. Anything else is an unreadable
- * request: 400.
+ * Status and reason by the error code of Node's HTTP parser. There is no request yet, only a socket. Any
+ * other code is an unreadable request: 400.
  */
 const CLIENT_ERRORS: Partial<Record<string, { status: number; reason: RefusalReason }>> = {
   HPE_HEADER_OVERFLOW: { status: 431, reason: 'headers-too-large' },
@@ -97,8 +94,8 @@ const CLIENT_ERRORS: Partial<Record<string, { status: number; reason: RefusalRea
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, reason: 'too-slow' },
 };
 
-function answerClientError(refusals: Refusals, error: Error & { code?: string }, socket: Socket): void {
-  // The client is gone, or was refused before and sends on.
+function respondToClientError(refusals: Refusals, error: Error & { code?: string }, socket: Socket): void {
+  // The client has gone, or was refused already and keeps sending.
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
@@ -111,15 +108,15 @@ function answerClientError(refusals: Refusals, error: Error & { code?: string },
 const ABSOLUTE = /^https?:\/\/[^/?#]*\/?/i;
 
 /**
- * A request target that the router can match without regard to case.
+ * Returns a request target that the router can match case-insensitively.
  *
- * find-my-way decodes the path, folds a copy of it with `toLowerCase()` and cuts parameters out of the
- * original by the copy's positions. "İ" (U+0130) folds to two characters and shifts them; written as the
- * canonically equal "I" and combining dot it keeps its length. It is the only character that does this, so
- * parameters come out the same in Unicode normal form C.
+ * find-my-way decodes the path, lowercases a copy of it, and cuts the parameters out of the original at the
+ * copy's positions. "İ" (U+0130) lowercases to two characters, which shifts these positions. Rewritten as the
+ * canonically equivalent "I" and combining dot, it keeps its length. It is the only such character, so
+ * parameters come out unchanged in Unicode normal form C.
  *
- * Of an absolute address, which a request may have as well (RFC 9112, 3.2.2), it is the path and query:
- * everybody reads those.
+ * A request may also have an absolute URL as its target (RFC 9112, 3.2.2). Of that, the path and the query
+ * are returned.
  */
 export function routableUrl(address: string): string {
   const target = address.startsWith('/') ? address : address.replace(ABSOLUTE, '/');

@@ -5,12 +5,12 @@ import { CommandError } from './run-service';
 export type WriteText = (text: string) => Promise<void>;
 
 /**
- * A writer to standard output or the like. What cannot be written is an error of that text, and never ends
- * the process with a stack.
- * @returns it throws a CommandError that says why, e.g. because the reader of a pipe is gone
+ * Returns a writer to standard output or another stream. A failed write rejects that call and never ends the
+ * process with a stack trace.
+ * @returns a function that rejects with a CommandError naming the reason, e.g. that a pipe's reader has gone
  */
 export function textWriter(stream: Writable): WriteText {
-  // Each text hears of its own error; without a listener Node would throw it again.
+  // Each write reports its own error. Without a listener, Node would also throw it.
   if (stream.listenerCount('error') === 0) stream.on('error', () => undefined);
   return (text) =>
     new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { Metrics } from '../metrics/metrics';
 import { RecurringJob } from './recurring-job';
 
-/** Each run ends when the test says so. */
+/** A job whose runs end when the test ends them. */
 class Held extends RecurringJob {
   readonly runs: { end: () => void; fail: (error: Error) => void }[] = [];
 
@@ -38,7 +38,7 @@ describe('RecurringJob', () => {
     expect(job.runs).toHaveLength(2);
   });
 
-  it('makes up for none of the intervals in which a run was under way', async () => {
+  it('does not catch up on intervals that passed during a run', async () => {
     await jest.advanceTimersByTimeAsync(1_000_000);
     expect(job.runs).toHaveLength(1);
     for (let run = 0; run < 3; run += 1) {
@@ -76,7 +76,7 @@ describe('RecurringJob', () => {
     expect(text).toContain('recurring_job_runs_total{recurring_job="Held",outcome="succeeded"} 1');
   });
 
-  it('ends with the run that is under way, and begins no other', async () => {
+  it('waits for the current run on shutdown, and starts no other', async () => {
     await jest.advanceTimersByTimeAsync(3_000);
     let ended = false;
     const shutdown = job.onApplicationShutdown().then(() => (ended = true));

@@ -3,15 +3,15 @@ import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/comm
 import type { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../metrics/metrics';
 
-/** Rows of a batch: a statement that removes them ends at once. */
+/** Rows per batch, few enough for a statement to finish quickly. */
 const BATCH_SIZE = 1_000;
 const BATCHES_PER_RUN = 100;
 
 /**
- * Work that comes again and again, first after one interval. Every replica does it, so it must be safe for
- * all of them to do at once. On one replica no run begins before the last one has ended: intervals that pass
- * meanwhile are skipped. And the service ends after the one that is under way. Each run is counted by its
- * outcome, and a gauge tells how many failed since the last one that did not.
+ * Work that repeats at an interval, first after one interval. Every replica runs it, so concurrent runs on
+ * several replicas must be safe. On one replica, runs do not overlap: intervals that pass during a run are
+ * skipped. Shutdown waits for the current run. A counter counts runs by outcome, and a gauge holds the number
+ * of failures since the last success.
  */
 export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly jobName = this.constructor.name;
@@ -19,9 +19,9 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
   private readonly runOutcomes: Counter<'recurring_job' | 'outcome'>;
   private readonly consecutiveFailures: Gauge<'recurring_job'>;
   private timer: NodeJS.Timeout | undefined;
-  /** The run that is under way. */
+  /** The current run. */
   private running: Promise<void> | null = null;
-  /** True from when the service stops: work in many steps ends after the one it is at. */
+  /** True once the service is stopping. Work in many steps must end after the current one. */
   protected stopping = false;
 
   protected constructor(
@@ -42,7 +42,7 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
     this.consecutiveFailures.set({ recurring_job: this.jobName }, 0);
   }
 
-  /** Does the work once. A run of which a part failed rejects, after it has tried the other parts. */
+  /** Does the work once. A run with several parts tries them all, and rejects if one failed. */
   abstract run(): Promise<unknown>;
 
   onApplicationBootstrap(): void {
@@ -58,9 +58,10 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
   }
 
   /**
-   * Removes batch by batch, small ones that leave the database room for others, until nothing is left, the
-   * service stops or 100 are done: the rest waits for the next run. Gives how many rows were removed.
-   * @param removeBatch removes at most `size` rows and counts them
+   * Removes rows in batches of 1,000, small enough not to slow other statements, until none remains, the
+   * service stops, or 100 batches are done; the next run removes the rest. Returns the number of rows
+   * removed.
+   * @param removeBatch removes at most `size` rows and returns their number
    */
   protected async removeInBatches(removeBatch: (size: number) => Promise<number>): Promise<number> {
     let total = 0;
@@ -72,7 +73,7 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
     return total;
   }
 
-  /** A run that fails is made up for by the next one. */
+  /** Runs the work, counts its outcome, and logs a failure; the next run tries again. */
   private async runQuietly(): Promise<void> {
     if (this.stopping) return;
     try {

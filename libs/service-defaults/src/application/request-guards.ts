@@ -2,24 +2,29 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { problems } from '../problems/problem';
 
 const NUL = '\u0000';
-/** U+0000 in a path or a query; nothing else decodes to it. */
+/** U+0000 in a path or a query, where it has no other encoding. */
 const ENCODED_NUL = '%00';
 const DETAIL = 'The request holds the character U+0000, which cannot be stored.';
 
-/** What a service wants of requests before its routes see them. */
+/** Rules that requests must satisfy before they reach a route. */
 interface RequestRules {
-  /** Templates of GET routes that change something. */
+  /** Templates of GET routes with side effects. */
   actingGets: readonly string[];
-  /** Whether bodies are refused that hold U+0000 in any text: false where JSON is stored as it was sent. */
+  /**
+   * Whether bodies with U+0000 in any string are refused; false for services that store JSON as it was sent.
+   */
   plainBodies: boolean;
 }
 
-/** Adds the hooks; before any route, because routes only have the hooks that were there before them. */
+/**
+ * Adds the hooks. Call it before any route is added, because a route only has the hooks that were added
+ * before it.
+ */
 export function guardRequests(instance: FastifyInstance, { actingGets, plainBodies }: RequestRules): void {
   const acting = new Set(actingGets.map((route) => route.toLowerCase()));
   instance.addHook('onRequest', (request, reply, done) => {
     if (request.raw.url?.includes(ENCODED_NUL) === true) done(problems.badRequest(DETAIL));
-    // Link previews and scanners ask so: they may look at everything, and start nothing (RFC 9110, 9.2.1).
+    // Link previews and scanners send HEAD, which must have no side effects (RFC 9110, 9.2.1).
     else if (request.method === 'HEAD' && acting.has(routeOf(request))) void reply.code(204).send();
     else done();
   });
@@ -35,8 +40,8 @@ function routeOf(request: FastifyRequest): string {
 }
 
 /**
- * True when any text in a parsed body, names of members included, holds U+0000. Its depth is bounded: see
- * `acceptBodies`.
+ * Whether any string in a parsed body, including member names, contains U+0000. Its depth is limited (see
+ * `acceptBodies`), so the recursion is safe.
  */
 export function holdsNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes(NUL);

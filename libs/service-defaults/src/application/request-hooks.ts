@@ -17,25 +17,29 @@ type Done = () => void;
 type ResponseHook = (request: FastifyRequest, reply: FastifyReply, done: Done) => void;
 
 /**
- * What happens around every request: trace context, duration, one log line, and goodbye while shutting down.
+ * The collaborators of the hooks around every request: trace context, duration, one log line, and closing
+ * connections while shutting down.
  */
 interface RequestObservers {
   health: HealthRegistry;
   metrics: Metrics;
   logger: ServiceLogger;
   waiting: WaitingResponses;
-  /** Templates of routes that programs poll: what succeeds there is logged at `debug`. */
+  /** Templates of routes that programs poll. Successful requests to them are logged at `debug`. */
   polledRoutes: readonly string[];
 }
 
-/** Adds the hooks; before any route, because routes get theirs when they are added. */
+/**
+ * Adds the hooks. Call it before any route is added, because a route only has the hooks that were added
+ * before it.
+ */
 export function addRequestHooks(
   instance: FastifyInstance,
   { health, metrics, logger, waiting, polledRoutes }: RequestObservers,
 ): void {
   const durations = requestDurations(metrics);
-  const own = new WeakSet<object>();
-  const answered = (method: string, route: string, isLogged: boolean): ResponseHook => {
+  const ownHooks = new WeakSet<object>();
+  const responseHook = (method: string, route: string, isLogged: boolean): ResponseHook => {
     const successLevel = polledRoutes.includes(route) ? 'debug' : 'info';
     const hook: ResponseHook = (request, reply, done) => {
       durations.observe({ method, route, status: reply.statusCode }, reply.elapsedTime / SECOND_MS);
@@ -43,31 +47,34 @@ export function addRequestHooks(
       if (isLogged && logger.logsRequests(level)) logger.request(requestLine(request, reply), level);
       done();
     };
-    own.add(hook);
+    ownHooks.add(hook);
     return hook;
   };
 
   instance.addHook('onRequest', (request, reply, done) => {
     withTrace(requestTrace(request, reply), () => {
-      done(misframed(request.raw));
+      done(framingError(request.raw));
     });
   });
   addResponseHeaders(instance, health, waiting);
   instance.addHook('onRoute', (route) => {
-    const hook = answered(String(route.method), route.url, !route.url.startsWith('/health/'));
-    // A HEAD route is derived from its GET route, hooks included.
-    route.onResponse = [...hooksOf(route).filter((each) => !own.has(each)), hook];
+    const hook = responseHook(String(route.method), route.url, !route.url.startsWith('/health/'));
+    // A HEAD route inherits the hooks of its GET route, so ours is replaced.
+    route.onResponse = [...hooksOf(route).filter((each) => !ownHooks.has(each)), hook];
   });
-  const unrouted = answered('*', 'unmatched', true);
+  const unmatchedHook = responseHook('*', 'unmatched', true);
   instance.addHook('onResponse', (request, reply, done) => {
-    if (request.is404) unrouted(request, reply, done);
+    if (request.is404) unmatchedHook(request, reply, done);
     else done();
   });
 }
 
-/** What Node's parser lets pass: HTTP/2.0, and any number of Host headers but one (RFC 9112, 3.2). */
-function misframed({ httpVersionMajor, httpVersion, headers }: FastifyRequest['raw']): Error | undefined {
-  if (httpVersionMajor > 1) return problems.badRequest('Only HTTP/1.1 and HTTP/1.0 are spoken here.');
+/**
+ * Returns an error for a request that Node's parser accepts but we refuse: HTTP/2.0, and no or several Host
+ * headers (RFC 9112, 3.2).
+ */
+function framingError({ httpVersionMajor, httpVersion, headers }: FastifyRequest['raw']): Error | undefined {
+  if (httpVersionMajor > 1) return problems.badRequest('Only HTTP/1.1 and HTTP/1.0 are supported.');
   if (httpVersion === '1.1' && headers.host === undefined)
     return problems.badRequest('The request names no host.');
   return headers.host?.includes(',')
@@ -75,33 +82,33 @@ function misframed({ httpVersionMajor, httpVersion, headers }: FastifyRequest['r
     : undefined;
 }
 
-/** What every response says of itself. */
+/** Adds the headers that every response has. */
 function addResponseHeaders(
   instance: FastifyInstance,
   health: HealthRegistry,
   waiting: WaitingResponses,
 ): void {
   instance.addHook('onSend', (request, reply, payload, done) => {
-    // No browser may take JSON for a page or a script.
+    // Browsers must not interpret JSON as a page or a script.
     reply.header('x-content-type-options', 'nosniff');
-    // What cannot be asked for again by its ETag is not kept, unless the route says otherwise.
+    // A response without an ETag is not cached, unless the route says otherwise.
     if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
       reply.header('cache-control', 'no-store');
-    // Fastify closes after a body that is too large, whatever the status says, and a client that sends all of
-    // its body first would see a broken connection instead of the response. Node reads on, for as long as a
-    // request may take and while it keeps the minimum rate.
+    // Fastify closes the connection after a too large body. A client that sends its whole body first would
+    // then see a broken connection instead of the response. Without the header, Node keeps reading for as
+    // long as a request may take and while the body keeps the minimum rate.
     if (!request.raw.complete && reply.hasHeader('connection')) reply.removeHeader('connection');
-    // The client then takes its next request elsewhere instead of to a connection about to close.
+    // Makes the client send its next request elsewhere, rather than on a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');
     done(null, waiting.admit(request, reply, payload));
   });
 }
 
-/** Durations of requests, in seconds. */
+/** Returns the histogram of request durations, in seconds. */
 export function requestDurations(metrics: Metrics): Histogram<'method' | 'route' | 'status'> {
   return metrics.histogram(
     'http_request_duration_seconds',
-    'Time from the first byte of a request to the last byte of its answer, by route template and status.',
+    'Time from the first byte of a request to the last byte of its response, by route template and status.',
     ['method', 'route', 'status'],
   );
 }
@@ -122,19 +129,19 @@ function requestLine(request: FastifyRequest, reply: FastifyReply): object {
   };
 }
 
-/** Spans of requests in process; empty unless spans are recorded. */
+/** Span ids of requests in process; empty unless spans are recorded. */
 const spanIds = new WeakMap<FastifyRequest, string>();
 
 /**
- * The trace in which a request is handled: that of its headers where callers are trusted, or one of its own.
- * Where spans are recorded it gets one, which ends with the answer or with the connection; probes get none.
+ * Returns the trace in which a request is handled: the caller's if callers are trusted, else a new one. If
+ * spans are recorded, it opens a span that ends with the response or the connection; probes get none.
  */
 function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContext {
   const { parent, links } = originOf(request.headers, request.id);
   const { url: route } = request.routeOptions;
   if (!isRecordingSpans() || route?.startsWith('/health/') === true) return parent;
   const trace = openSpan({
-    // The route, not the path: paths name people, and there are too many of them.
+    // The route, not the path: paths contain personal data and are unbounded in number.
     name: route === undefined ? request.method : `${request.method} ${route}`,
     kind: 'server',
     attributes: { 'http.request.method': request.method, 'http.route': route, 'url.scheme': 'http' },
@@ -142,7 +149,7 @@ function requestTrace(request: FastifyRequest, reply: FastifyReply): TraceContex
     links,
   });
   if (trace.spanId !== undefined) spanIds.set(request, trace.spanId);
-  // Not Fastify's onResponse: it is not called for a request whose caller went away.
+  // Not Fastify's onResponse, which is not called if the caller disconnects.
   reply.raw.once('close', () => {
     endSpan(trace, reply);
   });

@@ -21,7 +21,7 @@ describe('RouteTable', () => {
     ['/subsystems//settings/b', []],
     ['/axb', []],
     ['/', []],
-  ])('knows what %s takes', (target, methods) => {
+  ])('lists the methods of %s', (target, methods) => {
     expect(table().methodsOf(target)).toEqual(methods);
   });
 });

@@ -6,11 +6,11 @@ interface Route {
   methods: readonly string[];
 }
 
-/** Which methods have a route at an address; asked only once routing has failed. */
+/** The methods that have a route at an address; used only after routing has failed. */
 export class RouteTable {
   private readonly routes: Route[] = [];
 
-  /** Records the routes that are added from now on. */
+  /** Records the routes that are added after this call. */
   watch(instance: FastifyInstance): void {
     instance.addHook('onRoute', (route) => this.add(route));
   }
@@ -20,7 +20,7 @@ export class RouteTable {
     this.routes.push({ pattern: patternOf(route.url), methods });
   }
 
-  /** Methods with a route at the request target, sorted; empty when nothing is there. */
+  /** Returns the methods with a route at the request target, sorted; empty if there is no route. */
   methodsOf(target: string): string[] {
     const path = withoutTrailingSlash(pathOf(target));
     const found = this.routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods);
@@ -28,7 +28,9 @@ export class RouteTable {
   }
 }
 
-/** Matches as the router does: whatever the case, one path segment per parameter. */
+/**
+ * Returns a pattern that matches as the router does: case-insensitive, with one path segment per parameter.
+ */
 function patternOf(url: string): RegExp {
   const source = withoutTrailingSlash(url)
     .split('/')

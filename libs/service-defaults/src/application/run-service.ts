@@ -9,16 +9,16 @@ import type { ServiceDefinition } from './create-service-application';
 import { OpenConnections, stopService } from './stop-service';
 
 const PRODUCTION_GRACE_MS = 5_000;
-/** After the limit for work in flight, the time for closing database and broker. */
+/** Time for closing the database and the broker, after the limit for work in flight. */
 const CLOSING_LIMIT_MS = 10_000;
-/** A terminal and npm both deliver Ctrl-C: signals this close together are one. */
+/** Signals within this time count as one, because a terminal and npm both deliver Ctrl-C. */
 const SAME_SIGNAL_MS = 1_000;
 
 /**
- * Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the process: exit code 0, or 1
- * when the start, the stop or anything uncaught failed. A second signal ends it at once. What `main.ts`
- * calls.
- * @param name what the lines are marked with before the definition is there
+ * Entry point of `main.ts`. Runs a service until SIGTERM or SIGINT, then stops it gracefully and ends the
+ * process. The exit code is 0, or 1 if the start or the stop failed or an error was uncaught. A second signal
+ * ends the process at once.
+ * @param name the name in log lines until the definition is available
  * @param define loads the configuration and builds the definition
  */
 export async function runService(name: string, define: () => ServiceDefinition): Promise<void> {
@@ -49,7 +49,7 @@ class ServiceProcess {
   watchSignals(): void {
     process.on('SIGTERM', (signal) => this.onSignal(signal));
     process.on('SIGINT', (signal) => this.onSignal(signal));
-    // Node's own report of an uncaught error shows all its members, statement parameters included.
+    // Node's own report of an uncaught error would print all its members, statement parameters included.
     process.on('uncaughtException', (error) => this.fail(error));
   }
 
@@ -64,7 +64,7 @@ class ServiceProcess {
       this.connections = new OpenConnections(app.getHttpServer());
       await app.listen(config.PORT, host);
       this.app = app;
-      // Not Nest's getUrl(): it says 127.0.0.1 for 0.0.0.0.
+      // Not Nest's getUrl(), which reports 127.0.0.1 for 0.0.0.0.
       const { address, port } = app.getHttpServer().address() as AddressInfo;
       this.logger.log(`listening on ${address} port ${port}`, this.definition.name);
     } catch (error) {
@@ -86,7 +86,7 @@ class ServiceProcess {
 
   private async stop(): Promise<void> {
     const { app, connections, definition } = this;
-    // Nothing has been accepted yet: there is nothing to finish.
+    // Nothing has been accepted yet, so there is nothing to finish.
     if (app === null || connections === null) return this.exit(0);
     const { config } = definition;
     const graceMs = config.SHUTDOWN_GRACE_MS ?? (config.NODE_ENV === 'production' ? PRODUCTION_GRACE_MS : 0);
@@ -119,17 +119,16 @@ class ServiceProcess {
 }
 
 /**
- * A program that ends by itself could not do its work; the message alone tells whoever runs it why, and holds
- * no secret.
+ * A short-lived program could not do its work. Its message alone tells the operator why, and holds no secret.
  */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
 /**
- * Runs a program that ends by itself, such as a migration, with the logger that services have. Where it
- * fails, the process ends with exit code 1 and the reason as its last line.
- * @param name what its lines call it, e.g. `task-service-migrate`
+ * Runs a short-lived program, such as a migration, with the services' logger. If it fails, the process ends
+ * with exit code 1 and the reason as its last line.
+ * @param name the name in its log lines, e.g. `task-service-migrate`
  */
 export async function runCommand(name: string, work: () => Promise<unknown>): Promise<void> {
   const logger = new ServiceLogger({ name, level: 'info' });
@@ -138,7 +137,7 @@ export async function runCommand(name: string, work: () => Promise<unknown>): Pr
     await work();
   } catch (error) {
     logger.fatal(error instanceof CommandError ? error.message : error);
-    // Not process.exit(): what was written to a pipe must arrive.
+    // Not process.exit(), which could discard output still on its way to a pipe.
     process.exitCode = 1;
   }
   logger.flush();

@@ -7,15 +7,15 @@ import { connectionOf } from '../connections/connections';
 import { HealthRegistry } from '../health/health';
 
 /**
- * Something to finish before the service stops accepting requests, e.g. stop consuming and settle messages in
- * flight.
+ * Work to finish before the service stops accepting requests, e.g. to stop consuming and settle messages in
+ * process.
  */
 interface DrainHook {
   name: string;
   drain(): Promise<void>;
 }
 
-/** The drain hooks of this process, run together after the grace period and before HTTP closes. */
+/** The drain hooks of this process. They run concurrently, after the grace period and before HTTP closes. */
 @Injectable()
 export class ShutdownRegistry {
   private readonly hooks: DrainHook[] = [];
@@ -30,12 +30,12 @@ export class ShutdownRegistry {
 }
 
 const POLL_MS = 25;
-/** How long a connection that never sent a byte may still do so. */
+/** During a stop: time after which a connection that has never sent a byte is closed. */
 const SILENT_LIMIT_MS = 500;
-/** How long a connection without a complete request may still complete its headers. */
+/** During a stop: time after which a connection without a complete request is closed. */
 const UNFINISHED_HEADERS_LIMIT_MS = 2_000;
 
-/** The open connections of a server; must watch from before it listens. */
+/** Tracks the open connections of a server. Create it before the server listens. */
 export class OpenConnections {
   private readonly sockets = new Set<Socket>();
 
@@ -47,9 +47,9 @@ export class OpenConnections {
   }
 
   /**
-   * Stops accepting, lets every answer in flight finish, and ends connections as they fall idle. After
-   * `limitMs` it ends the rest. Returns whether everything finished by itself. A bare `close()` would wait
-   * for keep-alive connections that fall idle after it (seen: 74 s).
+   * Stops accepting, lets every response in flight finish, and closes connections as they become idle. Closes
+   * the rest after `limitMs`. Returns whether everything finished in time. A bare `close()` would wait for
+   * keep-alive connections that become idle after it (up to 74 s).
    */
   async close(limitMs: number): Promise<boolean> {
     const startedMs = SYSTEM_CLOCK.monotonicMs();
@@ -63,34 +63,34 @@ export class OpenConnections {
       const elapsedMs = SYSTEM_CLOCK.monotonicMs() - startedMs;
       if (elapsedMs >= limitMs) break;
       this.server.closeIdleConnections();
-      if (elapsedMs >= SILENT_LIMIT_MS) this.endSilent();
-      if (elapsedMs >= UNFINISHED_HEADERS_LIMIT_MS) this.endWithoutRequest();
+      if (elapsedMs >= SILENT_LIMIT_MS) this.closeSilent();
+      if (elapsedMs >= UNFINISHED_HEADERS_LIMIT_MS) this.closeWithoutRequest();
     }
     this.server.closeAllConnections();
     return false;
   }
 
-  /** Node does not count a connection as idle before its first request. */
-  private endSilent(): void {
+  /** Closes connections that have not sent a byte, which Node does not count as idle. */
+  private closeSilent(): void {
     for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
   }
 
-  /** Nor after part of its headers. */
-  private endWithoutRequest(): void {
+  /** Closes connections without a complete request, which Node does not count as idle either. */
+  private closeWithoutRequest(): void {
     for (const socket of this.sockets) if (connectionOf(socket)?.inFlight === 0) socket.destroy();
   }
 }
 
-/** How long the steps of a stop may take, in milliseconds. */
+/** Time limits of the steps of a stop, in milliseconds. */
 interface StopTiming {
   graceMs: number;
   timeoutMs: number;
 }
 
 /**
- * Stops a service without losing what it has begun: not ready → grace → drain hooks → stop accepting →
- * answers in flight → module shutdown hooks (database and broker close there, last). Past `timeoutMs` after
- * the grace it stops waiting.
+ * Stops a service without losing work in flight. Steps: not ready → grace period → drain hooks → stop
+ * accepting → responses in flight → module shutdown hooks (which close the database and the broker, last). It
+ * stops waiting `timeoutMs` after the grace period.
  */
 export async function stopService(
   app: NestFastifyApplication,
@@ -103,7 +103,7 @@ export async function stopService(
   await sleep(graceMs);
   const deadlineMs = SYSTEM_CLOCK.monotonicMs() + timeoutMs;
   await Promise.all(app.get(ShutdownRegistry).drainHooks.map((hook) => drain(hook, timeoutMs, logger)));
-  // However long draining took, answers in flight get a moment.
+  // Responses in flight get at least 1 s, however long draining took.
   const remainingMs = Math.max(deadlineMs - SYSTEM_CLOCK.monotonicMs(), 1_000);
   const finished = await connections.close(remainingMs);
   if (!finished) logger.warn('requests were still in flight after the limit; their connections were closed');
@@ -114,7 +114,7 @@ async function drain(hook: DrainHook, limitMs: number, logger: Logger): Promise<
   try {
     await withTimeout(hook.drain(), limitMs, () => new Error(`took over ${limitMs} ms`));
   } catch (error) {
-    // The other steps still have to happen: what is not drained is redelivered or rolled back.
+    // The other steps must still run. Undrained messages are redelivered, and open transactions rolled back.
     logger.error(error, `Drain ${hook.name}`);
   }
 }

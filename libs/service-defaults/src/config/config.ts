@@ -8,8 +8,10 @@ const MEBIBYTE = 1_024 * 1_024;
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
-/** A secret given as unpadded or padded base64url text, turned into its bytes.
- *  @param minBytes the fewest bytes accepted, counted after decoding */
+/**
+ * Returns a schema for a secret in padded or unpadded base64url, which it decodes.
+ * @param minBytes minimum bytes after decoding
+ */
 export function secret({ minBytes }: { minBytes: number }): z.ZodType<Buffer, string> {
   return z
     .string()
@@ -18,15 +20,15 @@ export function secret({ minBytes }: { minBytes: number }): z.ZodType<Buffer, st
     .refine((bytes) => bytes.length >= minBytes, `must hold at least ${minBytes} bytes`);
 }
 
-/** A switch given as `true`/`false`, `1`/`0`, `yes`/`no` or `on`/`off`. */
+/** Returns a schema for a switch: `true`/`false`, `1`/`0`, `yes`/`no` or `on`/`off`. */
 export function flag(): z.ZodType<boolean, string> {
   return z.stringbool();
 }
 
 /**
- * The variables every service reads; spread into a service's own schema: `z.object({...serviceConfigShape,
- * MY_VAR: …})`. Durations are milliseconds. What has a default that depends on NODE_ENV (HOST,
- * SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) is undefined unless given.
+ * The variables that every service reads; spread into a service's own schema:
+ * `z.object({...serviceConfigShape, MY_VAR: …})`. Durations are in milliseconds. Variables whose default
+ * depends on NODE_ENV (HOST, SHUTDOWN_GRACE_MS, OPENAPI_ENABLED) are undefined unless given.
  */
 export const serviceConfigShape = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
@@ -34,30 +36,31 @@ export const serviceConfigShape = {
   HOST: z.string().min(1).optional(),
   PORT: port,
   METRICS_PORT: port,
-  /** Address that metrics listen on; default: where HOST says. */
+  /** Address that the metrics listen on; HOST unless given. */
   METRICS_HOST: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   DATABASE_URL: postgresAddresses,
   DATABASE_POOL_SIZE: z.coerce.number().int().min(1).max(1_000).default(20),
   /**
-   * From "not ready" to "stop accepting", so that load balancers look elsewhere; default 5,000 in production,
-   * 0 otherwise.
+   * Time between "not ready" and "stop accepting", for load balancers to remove the replica; default 5,000 in
+   * production, 0 otherwise.
    */
   SHUTDOWN_GRACE_MS: z.coerce.number().int().min(0).max(300_000).optional(),
-  /** The longest time that work in flight may take after the grace period. */
+  /** Maximum time for work in flight, after the grace period. */
   SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
   /**
-   * Requests that one connection may have in flight (pipelining); one more gets 429, and the connection ends.
+   * Maximum requests in flight on one connection (pipelining). One more gets 429, and the connection is
+   * closed.
    */
   HTTP_PIPELINE_LIMIT: z.coerce.number().int().min(1).max(1_000).default(16),
   /**
-   * How long a response may wait without any of it being read, and over which a body must keep its minimum
+   * Time after which an unread response closes its connection, and over which a body must keep the minimum
    * rate (500 B/s).
    */
   HTTP_STALL_LIMIT_MS: z.coerce.number().int().min(500).max(600_000).default(10_000),
   /**
-   * Bytes of memory that request bodies may take until they are complete, of all connections together; beyond
-   * it the oldest gets 503.
+   * Maximum memory in bytes of incomplete request bodies, over all connections. Beyond it, the oldest gets
+   * 503.
    */
   HTTP_BODY_BYTES_LIMIT: z.coerce
     .number()
@@ -66,8 +69,8 @@ export const serviceConfigShape = {
     .max(4_096 * MEBIBYTE)
     .default(64 * MEBIBYTE),
   /**
-   * Bytes of responses that may wait to be read, of all connections together; a response beyond gets 503. One
-   * connection may have a quarter.
+   * Maximum bytes of unread responses, over all connections. A response beyond it gets 503. One connection
+   * may use a quarter.
    */
   HTTP_WAITING_BYTES_LIMIT: z.coerce
     .number()
@@ -75,20 +78,20 @@ export const serviceConfigShape = {
     .min(4 * MEBIBYTE)
     .max(4_096 * MEBIBYTE)
     .default(64 * MEBIBYTE),
-  /** What diagnostics report; default: the version of the package. */
+  /** Version that diagnostics report; default: the version of the package. */
   SERVICE_VERSION: z
     .string()
     .min(1)
     .max(100)
     .default(() => packageVersion(process.cwd())),
-  /** Serve `/openapi.json` and `/docs`; default: everywhere but in production. */
+  /** Whether to serve `/openapi.json` and `/docs`; by default everywhere but in production. */
   OPENAPI_ENABLED: flag().optional(),
   ...tracingConfigShape,
 } as const;
 
 export type ServiceConfig = z.output<z.ZodObject<typeof serviceConfigShape>>;
 
-/** The version in the nearest `package.json` at or above `folder`; `0.0.0` when there is none. */
+/** Returns the version in the nearest `package.json` at or above `folder`; `0.0.0` if there is none. */
 function packageVersion(folder: string): string {
   for (let at = folder; ; at = dirname(at)) {
     const file = join(at, 'package.json');
@@ -104,13 +107,13 @@ function versionIn(file: string): string | undefined {
 }
 
 /**
- * Configuration is missing or wrong. The message names variables and what is wrong with them, never their
- * values. In logs `problems` stands for the message and the stack.
+ * Configuration is missing or wrong. The message names the variables and what is wrong with them, never their
+ * values. Logs show `problems` instead of the message and the stack.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
-  /** @param problems what is wrong, by variable name */
+  /** @param problems messages by variable name */
   constructor(readonly problems: Readonly<Record<string, readonly string[]>>) {
     const lines = Object.entries(problems).map(
       ([variable, messages]) => `  ${variable}: ${messages.join('; ')}`,
@@ -120,10 +123,10 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads a service's configuration once, at boot, and freezes it. An empty variable counts as absent, so that
- * `KEY=` in an environment file means "use the default".
- * @param env defaults to the process environment
- * @throws {ConfigError} if a variable is missing or wrong; it never carries a value
+ * Reads a service's configuration, once at startup, and freezes it. An empty variable counts as absent, so
+ * that `KEY=` in an environment file means the default.
+ * @param env the process environment unless given
+ * @throws {ConfigError} if a variable is missing or wrong; it never contains a value
  */
 export function loadConfig<S extends z.ZodType>(
   schema: S,
@@ -132,7 +135,7 @@ export function loadConfig<S extends z.ZodType>(
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   );
-  // zod leaves the input out of its issues unless asked (`reportInput`), so a message cannot quote a secret.
+  // Without `reportInput` zod omits the input from its issues, so a message cannot quote a secret.
   const parsed = schema.safeParse(given, { reportInput: false });
   if (parsed.success) return Object.freeze(parsed.data);
   const problems: Record<string, string[]> = {};

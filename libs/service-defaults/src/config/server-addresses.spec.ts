@@ -3,11 +3,11 @@ import { addressesOf, brokerAddresses, postgresAddresses, shuffledAddressesOf } 
 const THREE = 'postgres://app:p%40ss@a:5432,b:5433,[::1]/task?target_session_attrs=read-write';
 
 describe('addressesOf', () => {
-  it('leaves an address of one host alone', () => {
+  it('returns an address of one host unchanged', () => {
     expect(addressesOf('postgres://app:pw@db/task')).toEqual(['postgres://app:pw@db/task']);
   });
 
-  it('gives each host all the rest', () => {
+  it('returns one address per host with everything else', () => {
     expect(addressesOf(THREE)).toEqual([
       'postgres://app:p%40ss@a:5432/task?target_session_attrs=read-write',
       'postgres://app:p%40ss@b:5433/task?target_session_attrs=read-write',
@@ -16,11 +16,11 @@ describe('addressesOf', () => {
     expect(addressesOf('amqp://a,b:5673')).toEqual(['amqp://a', 'amqp://b:5673']);
   });
 
-  it('leaves commas elsewhere alone', () => {
+  it('does not split at commas elsewhere', () => {
     expect(addressesOf('postgres://app:p,w@db/a,b?options=c,d')).toHaveLength(1);
   });
 
-  it('can be in any order', () => {
+  it('has a variant in random order', () => {
     const firsts = Array.from({ length: 60 }, () => shuffledAddressesOf('amqp://a,b,c')[0]);
     expect(new Set(firsts)).toEqual(new Set(['amqp://a', 'amqp://b', 'amqp://c']));
   });
@@ -46,7 +46,7 @@ describe('a variable with addresses', () => {
     expect(message).not.toContain('hunter2');
   });
 
-  it('names brokers likewise', () => {
+  it('is validated alike for brokers', () => {
     expect(problems(brokerAddresses, 'amqps://u:p@rabbit-0:5671,rabbit-1:5671/prod')).toEqual([]);
     expect(problems(brokerAddresses, 'amqp://a,b:99999')).toEqual([
       'host 2 of 2 is wrong: must look like amqp://user:password@host:5672/vhost, several hosts with commas between them',

@@ -3,9 +3,9 @@ import { z } from 'zod';
 const PARTS = /^([a-z]+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s;
 
 /**
- * One address per host of `scheme://user:password@host1:port1,host2:port2/name?…`, in libpq's way; an address
- * of one host is returned as it is. Nodes of a cluster share everything but host and port. Not checked: see
- * `serverAddresses`.
+ * Returns one address per host of `scheme://user:password@host1:port1,host2:port2/name?…` (libpq's syntax);
+ * an address of one host is returned unchanged. The nodes of a cluster share everything but host and port.
+ * Does not validate: see `serverAddresses`.
  */
 export function addressesOf(text: string): string[] {
   const [, before, hosts, after] = PARTS.exec(text) ?? [];
@@ -13,16 +13,19 @@ export function addressesOf(text: string): string[] {
   return hosts.split(',').map((host) => `${before}${host}${after}`);
 }
 
-/** The same in random order, so that the connections of many processes spread over the hosts. */
+/**
+ * Returns the same addresses in random order, so that the connections of many processes spread over the
+ * hosts.
+ */
 export function shuffledAddressesOf(text: string): string[] {
   const keyed = addressesOf(text).map((address): [number, string] => [Math.random(), address]);
   return keyed.sort(([a], [b]) => a - b).map(([, address]) => address);
 }
 
 /**
- * A variable with the address of a server, or of the nodes of one cluster.
+ * Returns a schema for the address of a server, or of the nodes of one cluster.
  * @param protocol e.g. `/^amqps?:$/`
- * @param example said when it is wrong
+ * @param example shown in the error message
  */
 function serverAddresses(protocol: RegExp, example: string): z.ZodString {
   const isAddress = (text: string): boolean =>
@@ -35,13 +38,13 @@ function serverAddresses(protocol: RegExp, example: string): z.ZodString {
     const wrong = addresses.findIndex((address) => !isAddress(address));
     if (wrong === -1) return;
     const which = addresses.length === 1 ? '' : `host ${wrong + 1} of ${addresses.length} is wrong: `;
-    // Not the text itself: it may hold a password.
+    // The message does not quote the text, which may hold a password.
     const message = `${which}must look like ${example}, several hosts with commas between them`;
     context.issues.push({ code: 'custom', message, input: context.value });
   });
 }
 
-/** Variables that name a PostgreSQL database. */
+/** Schema for variables that name a PostgreSQL database. */
 export const postgresAddresses = serverAddresses(
   /^postgres(ql)?:$/,
   'postgres://user:password@host:5432/name',
@@ -50,10 +53,10 @@ export const postgresAddresses = serverAddresses(
   'target_session_attrs must be any or read-write',
 );
 
-/** Variables that name a RabbitMQ virtual host. */
+/** Schema for variables that name a RabbitMQ virtual host. */
 export const brokerAddresses = serverAddresses(/^amqps?:$/, 'amqp://user:password@host:5672/vhost');
 
-/** What libpq's parameter says of the session that is wanted; null without. */
+/** Returns libpq's parameter `target_session_attrs`; null if it is not set. */
 export function sessionAttributes(text: string): string | null {
   const [address = ''] = addressesOf(text);
   return URL.canParse(address) ? new URL(address).searchParams.get('target_session_attrs') : null;

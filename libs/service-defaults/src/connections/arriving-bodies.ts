@@ -4,53 +4,55 @@ import { problems } from '../problems/problem';
 import { refuseConnection } from './refuse-connection';
 import type { Refusals } from './refusals';
 
-/** A part is a chunk, or what arrived at once. Each costs some 3 µs, however short it is. */
+/**
+ * Number of parts that a body of any size may have. A part is a chunk, or the bytes of one read. Each costs
+ * about 3 µs, however short.
+ */
 const FREE_PARTS = 256;
 /**
- * What a body must have for each further part. Clients that write their JSON bit by bit have some hundred
- * bytes.
+ * Minimum bytes of a body per further part. Clients that write their JSON piecemeal send about a hundred
+ * bytes per part.
  */
 const BYTES_PER_PART = 64;
-/** Memory that a part takes beside its bytes. */
+/** Memory overhead of a buffered part, in bytes. */
 const PART_OVERHEAD_BYTES = 512;
 
 const BAD_REQUEST = 400;
 
-/** What a body must know of its connection. */
+/** The properties of a connection that a body uses. */
 interface BodyConnection {
   readonly socket: Socket;
   readonly inFlight: number;
   isEnding: boolean;
 }
 
-/** A request whose body is looked at part by part, before anybody collects it. */
+/** A request whose body is checked part by part, before it is buffered. */
 export class ArrivingRequest extends IncomingMessage {
-  /** Null: there is none, or the request was refused. */
+  /** The arriving body; null if the request has none or was refused. */
   arriving: ArrivingBody | null = null;
 
   override push(part: Buffer | null): boolean {
     const { arriving } = this;
     if (part === null) {
-      // A body with gaps must not become a request.
-      if (arriving?.isEnded === true) return true;
+      // An incomplete body must not complete a request.
+      if (arriving?.isClosing === true) return true;
       arriving?.release();
-      // What is dropped fills no buffer.
-    } else if (arriving?.admits(part.length) !== true) return true;
+      // Dropped parts are not buffered.
+    } else if (arriving?.countPart(part.length) !== true) return true;
     return super.push(part);
   }
 }
 
 /**
- * Bounds what bodies cost until they are complete: the memory of all of them together, and the number of
- * parts of each.
+ * Limits the cost of incomplete bodies: the memory of all of them together, and the number of parts of each.
  */
 export class ArrivingBodies {
-  /** The bodies that take memory, the oldest first. */
+  /** The bodies that hold memory, oldest first. */
   readonly held = new Set<ArrivingBody>();
-  /** Bytes of memory that incomplete bodies take. */
+  /** Memory in bytes of all incomplete bodies. */
   bytes = 0;
 
-  /** @param limitBytes for all bodies together */
+  /** @param limitBytes maximum memory of all bodies together */
   constructor(
     private readonly limitBytes: number,
     readonly refusals: Refusals,
@@ -59,13 +61,14 @@ export class ArrivingBodies {
   watch(request: ArrivingRequest, connection: BodyConnection): void {
     const { headers } = request;
     if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
-    // NaN for chunks: nobody knows how long that body is until it has ended.
+    // NaN for a chunked body, whose length is unknown until its end.
     const length = Number(headers['content-length']);
     request.arriving = new ArrivingBody(this, request, connection, length);
   }
 
   /**
-   * The bodies that have been arriving for the longest time make room: slow senders cannot keep others out.
+   * Refuses the oldest bodies until the rest is within the limit, so that slow senders cannot keep others
+   * out.
    */
   makeRoom(): void {
     if (this.bytes <= this.limitBytes) return;
@@ -78,9 +81,9 @@ export class ArrivingBodies {
 
 /** The body of one request, until it is complete. */
 class ArrivingBody {
-  /** It has been refused, and its connection ends. */
-  isEnded = false;
-  /** Nobody reads the rest. */
+  /** Whether it was refused for its small parts, so that its connection is closing. */
+  isClosing = false;
+  /** Whether further parts are dropped. */
   private isDropped: boolean;
   private parts = 0;
   private bytes = 0;
@@ -90,25 +93,28 @@ class ArrivingBody {
     private readonly all: ArrivingBodies,
     private readonly request: ArrivingRequest,
     private readonly connection: BodyConnection,
-    /** In bytes; NaN: unknown. */
+    /** Declared length in bytes; NaN if unknown. */
     private readonly length: number,
   ) {
     this.isDropped = request.method === 'GET' || request.method === 'HEAD';
   }
 
-  /** Whether a part of so many bytes is to be kept. */
-  admits(bytes: number): boolean {
-    if (this.isEnded) return false;
+  /** Counts a part of `bytes` bytes and returns whether to buffer it. */
+  countPart(bytes: number): boolean {
+    if (this.isClosing) return false;
     this.parts += 1;
     this.bytes += bytes;
-    if (this.parts > FREE_PARTS + this.bytes / BYTES_PER_PART) this.end();
-    // The last part completes the body at once. Most bodies have only that one.
+    if (this.parts > FREE_PARTS + this.bytes / BYTES_PER_PART) this.closeConnection();
+    // A last part completes the body at once, so it is not counted. Most bodies have only that one.
     if (!this.isDropped && this.bytes !== this.length) this.hold(bytes + PART_OVERHEAD_BYTES);
-    // Making room may have refused this one.
+    // `makeRoom` may have refused this body.
     return !this.isDropped;
   }
 
-  /** It takes no memory any more: it is complete, refused, answered, or its connection has closed. */
+  /**
+   * Releases the memory count. Called when the body is complete, refused or responded to, or its connection
+   * has closed.
+   */
   release(): void {
     if (this.heldBytes === 0) return;
     this.all.bytes -= this.heldBytes;
@@ -116,25 +122,25 @@ class ArrivingBody {
     this.all.held.delete(this);
   }
 
-  /** What arrives from now on is counted, but not kept. */
+  /** Drops the parts that arrive from now on; they are still counted. */
   drop(): void {
     this.release();
     this.isDropped = true;
   }
 
-  /** The request has its response. */
-  outlive(): void {
+  /** Drops the rest of the body, once the response has been written. */
+  dropRest(): void {
     if (this.request.complete) return;
     this.drop();
-    // Otherwise Node would drop the rest by itself, where nobody can count.
+    // Otherwise Node would drop the rest itself, uncounted.
     this.request.resume();
   }
 
-  /** Answers 503. The client may go on sending until it reads that. */
+  /** Responds with 503. The client may keep sending until it reads the response. */
   refuse(): void {
     this.drop();
     this.all.refusals.count('bodies-arriving');
-    // Whoever collects the body then forgets what it has, and responds.
+    // The error makes the body's reader discard its buffer and respond.
     if (this.request.listenerCount('data') > 0)
       this.request.emit('error', problems.serviceUnavailable('Too many request bodies are arriving.'));
     else this.connection.socket.destroy();
@@ -147,9 +153,9 @@ class ArrivingBody {
     this.all.makeRoom();
   }
 
-  private end(): void {
+  private closeConnection(): void {
     this.drop();
-    this.isEnded = true;
+    this.isClosing = true;
     this.all.refusals.count('body-in-small-parts');
     const { connection } = this;
     connection.isEnding = true;

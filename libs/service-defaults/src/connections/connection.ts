@@ -1,24 +1,24 @@
 import type { Socket } from 'node:net';
 import type { ArrivingRequest } from './arriving-bodies';
 
-/** The least that a body must arrive with, on average over a window of the stall limit. */
+/** Minimum rate of a body, on average over a window of the stall limit. */
 const MIN_BODY_BYTES_PER_SECOND = 500;
 
-/** What is wrong with a connection. */
+/** A reason to close a connection. */
 export type ConnectionFault = 'too-slow' | 'response-not-read';
 
-/** What a service knows of one open connection. */
+/** The state of one open connection. */
 export class Connection {
-  /** Requests whose response has not been written completely. */
+  /** Number of requests whose response has not been completely written. */
   inFlight = 0;
-  /** Bytes of responses that wait to be written. */
+  /** Bytes of responses that are not written yet. */
   waitingBytes = 0;
-  /** It has had its last request. */
+  /** Whether no further request is accepted on it. */
   isEnding = false;
   isClosed = false;
-  /** The newest request, until its body has arrived. */
+  /** The latest request, until its body has arrived. */
   request: ArrivingRequest | null = null;
-  /** Counts responses, and parts of large ones, that have been written to the end. */
+  /** Number of responses, and of parts of large ones, that have been completely written. */
   private writes = 0;
   private seenWrites = 0;
   private unreadSinceMs: number | null = null;
@@ -35,18 +35,18 @@ export class Connection {
   end(): void {
     this.inFlight -= 1;
     this.writes += 1;
-    // An idle connection does not keep its last request in memory.
+    // An idle connection must not keep its last request in memory.
     if (this.request?.complete === true) this.request = null;
   }
 
-  /** A part of a large response has been written. */
+  /** Notes that a part of a large response has been written. */
   notePart(): void {
     this.writes += 1;
   }
 
   /**
-   * Looks at the progress of both directions; called about once a second.
-   * @param limitMs how long a write may go without progress, and over which the rate of a body is measured
+   * Checks the progress in both directions; called about once a second.
+   * @param limitMs maximum time without progress of a write, and window over which a body's rate is measured
    */
   findFault(nowMs: number, limitMs: number): ConnectionFault | null {
     if (this.isUnread(nowMs, limitMs)) return 'response-not-read';

@@ -11,15 +11,15 @@ import { refuseConnection } from './refuse-connection';
 import type { Refusals } from './refusals';
 
 export interface ConnectionLimits {
-  /** Requests of one connection that may be in flight. HTTP clients that do not pipeline have one. */
+  /** Maximum requests in flight on one connection. Clients that do not pipeline have one. */
   readonly inFlight: number;
   /**
-   * How long a response may wait without any of it being read, and over which the rate of a body is measured.
+   * Time after which an unread response closes its connection, and over which the rate of a body is measured.
    */
   readonly stallMs: number;
-  /** Bytes of responses that may wait to be written, of all connections together. */
+  /** Maximum bytes of responses that are not written yet, over all connections. */
   readonly waitingBytes: number;
-  /** Bytes of memory that incomplete bodies may take, of all connections together. */
+  /** Maximum memory in bytes of incomplete bodies, over all connections. */
   readonly bodyBytes: number;
 }
 
@@ -30,17 +30,17 @@ const TOO_MANY_REQUESTS = 429;
 
 const connections = new WeakMap<Socket, Connection>();
 
-/** What is known of a socket; undefined for one that no service's server accepted. */
+/** Returns the state of a socket's connection; undefined for a socket that no service's server accepted. */
 export function connectionOf(socket: Socket): Connection | undefined {
   return connections.get(socket);
 }
 
 /**
- * The open connections of a service: bounds what one of them may keep busy, and ends those that do not move.
+ * The open connections of a service. Limits the load of each connection, and closes those without progress.
  */
 export class Connections {
   private readonly open = new Set<Connection>();
-  /** Bytes of responses that wait to be written. */
+  /** Bytes of responses that are not written yet. */
   waitingBytes = 0;
   private readonly bodies: ArrivingBodies;
 
@@ -60,7 +60,7 @@ export class Connections {
     );
     metrics.sampledGauge(
       'http_request_body_bytes_arriving',
-      'Bytes of memory that request bodies take which are not complete yet.',
+      'Bytes of memory of request bodies that are not complete yet.',
       [],
       () => [{ labels: {}, value: this.bodies.bytes }],
     );
@@ -69,7 +69,7 @@ export class Connections {
     ]);
   }
 
-  /** A server that hands requests within the limits on to `handler`. */
+  /** Creates a server that passes requests within the limits to `handler`. */
   createServer(options: ServerOptions, handler: Handler): Server {
     const watched = { ...options, IncomingMessage: ArrivingRequest };
     const server = createServer(watched, (request, response) => {
@@ -77,10 +77,10 @@ export class Connections {
       if (connection.inFlight < this.limits.inFlight && !connection.isEnding) {
         connection.begin(request);
         this.bodies.watch(request, connection);
-        // Before Node's own listener, which would drop the rest of a body uncounted.
+        // Runs before Node's own listener, which would drop the rest of a body uncounted.
         response.prependListener('finish', () => {
           connection.end();
-          request.arriving?.outlive();
+          request.arriving?.dropRest();
         });
         handler(request, response);
       } else this.refuse(connection, request, response);
@@ -94,8 +94,8 @@ export class Connections {
     server.on('listening', () => {
       timer = setInterval(() => this.check(), CHECK_INTERVAL_MS).unref();
     });
-    // 'close' comes after the last connection has ended: until then they are watched, while the service stops
-    // too.
+    // 'close' is emitted after the last connection has ended, so connections are also checked while the
+    // service stops.
     server.on('close', () => clearInterval(timer));
     return server;
   }
@@ -116,8 +116,8 @@ export class Connections {
   }
 
   /**
-   * Answers the first request too many and closes after it; drops what follows. Reading stops, so that
-   * dropping costs next to nothing.
+   * Responds to the first excess request with 429 and closes the connection after that. Drops later requests.
+   * Reading stops, so that dropping costs almost nothing.
    */
   private refuse(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
     if (!connection.isEnding) {
@@ -135,15 +135,15 @@ export class Connections {
       const fault = connection.findFault(nowMs, this.limits.stallMs);
       if (fault === null) continue;
       this.refusals.count(fault);
-      // A response that nobody reads leaves no room for another one; nor does a body that goes on after its
-      // response.
+      // An unread response leaves no room for another one, and neither does a body that continues after its
+      // response: these sockets are destroyed.
       if (fault === 'too-slow' && connection.inFlight > 0) refuseConnection(connection.socket, 408);
       else connection.socket.destroy();
     }
   }
 }
 
-/** Answers with the problem of `status` and closes the connection. */
+/** Responds with the problem of `status` and closes the connection. */
 function respond(response: ServerResponse, status: number): void {
   const body = renderProblem(defaultProblem(status), '/', newTraceId());
   response

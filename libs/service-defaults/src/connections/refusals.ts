@@ -5,11 +5,11 @@ import type { ServiceLogger } from '../logging/service-logger';
 import type { Metrics } from '../metrics/metrics';
 
 /**
- * Why a request was refused, or its connection ended, before or beside its route. A closed set: it labels a
- * metric.
+ * Reasons why a request was refused, or its connection closed, outside the routes. A closed set, because it
+ * labels a metric.
  */
 const REFUSAL_REASONS = [
-  /** Bytes that are no HTTP/1.1 request. */
+  /** Bytes that are not an HTTP/1.1 request. */
   'unreadable',
   'unknown-method',
   'headers-too-large',
@@ -17,27 +17,27 @@ const REFUSAL_REASONS = [
   'url-too-long',
   /** An `Expect` header other than `100-continue`. */
   'expectation',
-  /** Headers or a body arrived below the minimum rate. */
+  /** Headers or a body that arrived too slowly. */
   'too-slow',
-  /** A body of more and shorter parts than clients send. */
+  /** A body in more and smaller parts than ordinary clients send. */
   'body-in-small-parts',
-  /** Bodies that are not complete are at their limit. */
+  /** The memory limit of incomplete bodies was reached. */
   'bodies-arriving',
   /** Too many pipelined requests on one connection. */
   'too-many-in-flight',
   /** The client did not read its response. */
   'response-not-read',
-  /** Responses that wait to be written are at their limit. */
+  /** The limit of bytes that wait to be written was reached. */
   'responses-waiting',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-/** At most one log line in this time, however many requests are refused. */
+/** Minimum time between log lines, however many requests are refused. */
 const LOG_INTERVAL_MS = 10 * SECOND_MS;
 
 /**
- * Counts what is refused outside of routes, and logs it at a bounded rate: no access log line exists for
- * these requests.
+ * Counts refusals outside the routes and logs them at a limited rate, because these requests have no access
+ * log line.
  */
 export class Refusals {
   private counter: Counter<'reason'> | null = null;
@@ -48,14 +48,18 @@ export class Refusals {
 
   constructor(private readonly clock: Clock = SYSTEM_CLOCK) {}
 
-  /** Where counts and lines go. Set once the application exists; nothing is refused before it listens. */
+  /**
+   * Sets the metrics and the logger. Called once the application exists; nothing is refused before it
+   * listens.
+   */
   reportTo(metrics: Metrics, logger: ServiceLogger): void {
     this.counter = metrics.counter(
       'http_requests_refused_total',
-      'Requests refused, or connections ended, before or beside their route, by reason.',
+      'Requests refused, or connections closed, outside the routes, by reason.',
       ['reason'],
     );
-    // An alert on a series that does not exist yet would miss its first increase.
+    // Every series starts at 0, because an alert would miss the first increase of a series that does not
+    // exist yet.
     for (const reason of REFUSAL_REASONS) this.counter.inc({ reason }, 0);
     this.logger = logger;
   }

@@ -5,15 +5,15 @@ import { PROBLEM_JSON, defaultProblem, renderProblem } from '../problems/problem
 import { newTraceId } from '../tracing/trace-context';
 
 /**
- * How long a client has to read why it was refused. Sockets are half-open: without a limit it could keep its
- * own half for good.
+ * Time that a client has to read the response. Sockets are half-open, so without a limit the client could
+ * keep its half open for ever.
  */
 const LINGER_MS = SECOND_MS;
 const REQUEST_TIMEOUT = 408;
 
 /**
- * Writes a problem straight to a socket that has no request, or one that will never be complete, and closes
- * it.
+ * Writes a problem directly to a socket and closes it. For a socket without a request, or whose request will
+ * never be complete.
  */
 export function refuseConnection(socket: Socket, status: number): void {
   if (!socket.writable) {
@@ -28,7 +28,7 @@ export function refuseConnection(socket: Socket, status: number): void {
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
   ];
-  // The rest of a body must not complete a request that was refused.
+  // Stops reading, so that the rest of a body cannot complete a refused request.
   if (status === REQUEST_TIMEOUT) socket.pause();
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();

@@ -8,31 +8,31 @@ import type { Connections } from './connections';
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** Bytes of this response that count as waiting to be written. */
+    /** Bytes of this response that count as not written yet. */
     waitingBytes: number;
   }
 }
 
 /**
- * Up to this size a response may use the reserve: errors and small answers still pass while large ones are
- * refused.
+ * Responses up to this size may use the reserve, so that errors and small responses still pass while large
+ * ones are refused.
  */
 const SMALL_BYTES = 16 * 1_024;
 const RESERVE = 1.25;
-/** What one connection may have waiting, as a share of the limit. */
+/** Share of the limit that one connection may use. */
 const CONNECTION_SHARE = 0.25;
-/** Larger responses are written in parts, so that the progress of a slow reader can be seen. */
+/** Responses above this size are written in parts, so that a slow reader's progress is visible. */
 const WHOLE_BYTES = 256 * 1_024;
 const PART_BYTES = 64 * 1_024;
 
 /**
- * Bounds the memory that responses take until their clients have read them. A response that finds no room
- * becomes a 503 with Retry-After.
+ * Limits the memory of responses that clients have not read yet. A response that does not fit becomes a 503
+ * with Retry-After.
  */
 export class WaitingResponses {
   constructor(private readonly connections: Connections) {}
 
-  /** Must run before any route is added. */
+  /** Adds the hooks. Call it before any route is added. */
   track(instance: FastifyInstance): void {
     instance.decorateReply('waitingBytes', 0);
     instance.addHook('onResponse', (request, reply, done) => {
@@ -42,12 +42,12 @@ export class WaitingResponses {
     });
   }
 
-  /** The payload to send in place of `payload`: itself, in parts, or a refusal. */
+  /** Returns the payload to send instead of `payload`: the same one, its parts, or a refusal. */
   admit(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
     if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload;
     if (payload.length === 0 || request.method === 'HEAD') return payload;
     const connection = connectionOf(request.raw.socket);
-    // Without a socket there is nobody to wait for: Fastify's inject().
+    // Fastify's inject() has no socket, so no client to wait for.
     if (connection === undefined) return payload;
     const bytes = payload.length <= SMALL_BYTES ? payload.length : Buffer.byteLength(payload);
     if (!this.hasRoom(connection, reply, bytes)) return this.refuse(request, reply);
@@ -83,9 +83,11 @@ export class WaitingResponses {
   }
 }
 
-/** A large response as a stream of parts; each is read only when the one before it has been written. */
+/**
+ * Returns a large response as a stream of parts. Each is read only after the previous one has been written.
+ */
 function inParts(reply: FastifyReply, connection: Connection, payload: string | Buffer): Readable {
-  // As bytes, so that the text can be collected.
+  // Converted to bytes, so that the string can be garbage-collected.
   const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
   reply.header('content-length', String(bytes.length));
   let at = 0;

@@ -10,7 +10,7 @@ describe('HealthReporter', () => {
 
   beforeEach(() => failures.splice(0));
 
-  it('is ready when everything holds, and names what does not', async () => {
+  it('is ready when all checks pass, and names those that fail', async () => {
     const registry = new HealthRegistry();
     registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve() });
     registry.addReadinessCheck({ name: 'broker', check: () => Promise.reject(new Error('down')) });
@@ -21,35 +21,35 @@ describe('HealthReporter', () => {
     expect(failures).toEqual(['broker']);
   });
 
-  it('asks a startup condition until it holds, then never again', async () => {
+  it('runs a startup check until it passes, then never again', async () => {
     const registry = new HealthRegistry();
-    let asked = 0;
+    let runs = 0;
     const check = (): Promise<void> =>
-      (asked += 1) < 2 ? Promise.reject(new Error('not yet')) : Promise.resolve();
+      (runs += 1) < 2 ? Promise.reject(new Error('not yet')) : Promise.resolve();
     registry.addStartupCheck({ name: 'migrations', check });
     const reporter = reporterOf(registry);
     expect((await reporter.ready()).healthy).toBe(false);
     clock.advance(1_001);
     expect(await reporter.hasStarted()).toEqual({ healthy: true, checks: { migrations: 'ok' } });
     expect((await reporter.ready()).healthy).toBe(true);
-    expect(asked).toBe(2);
+    expect(runs).toBe(2);
   });
 
-  it('lets probes that come together share one asking of a check', async () => {
+  it('shares one run of a check between concurrent probes', async () => {
     const registry = new HealthRegistry();
-    let asked = 0;
-    registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve(void (asked += 1)) });
+    let runs = 0;
+    registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve(void (runs += 1)) });
     const reporter = reporterOf(registry);
     await Promise.all(Array.from({ length: 20 }, () => reporter.ready()));
-    expect(asked).toBe(1);
+    expect(runs).toBe(1);
   });
 
-  it('answers from a check that is at most a second old, and stops at once', async () => {
+  it('reuses a result for 1 s, but reports a shutdown at once', async () => {
     const registry = new HealthRegistry();
     let isUp = true;
-    let asked = 0;
+    let runs = 0;
     const check = (): Promise<void> => {
-      asked += 1;
+      runs += 1;
       return isUp ? Promise.resolve() : Promise.reject(new Error('down'));
     };
     registry.addReadinessCheck({ name: 'database', check });
@@ -58,20 +58,20 @@ describe('HealthReporter', () => {
     isUp = false;
     clock.advance(1_000);
     expect((await reporter.ready()).healthy).toBe(true);
-    expect(asked).toBe(1);
+    expect(runs).toBe(1);
     clock.advance(1);
     expect((await reporter.ready()).healthy).toBe(false);
     expect((await reporter.ready()).healthy).toBe(false);
-    expect(asked).toBe(2);
+    expect(runs).toBe(2);
     registry.markShuttingDown();
     expect((await reporter.ready()).checks).toEqual({ shutdown: 'failed' });
   });
 
-  it('looks at what has never held every 50 ms, so that a start is over when it is', async () => {
+  it('reruns a check that has never passed every 50 ms, so that startup ends without delay', async () => {
     const registry = new HealthRegistry();
-    let asked = 0;
+    let runs = 0;
     const check = (): Promise<void> =>
-      (asked += 1) < 3 ? Promise.reject(new Error('not yet')) : Promise.resolve();
+      (runs += 1) < 3 ? Promise.reject(new Error('not yet')) : Promise.resolve();
     registry.addReadinessCheck({ name: 'broker', check });
     const reporter = reporterOf(registry);
     const seen: boolean[] = [];
@@ -79,11 +79,11 @@ describe('HealthReporter', () => {
       seen.push((await reporter.ready()).healthy);
       clock.advance(10);
     }
-    expect(asked).toBe(3);
+    expect(runs).toBe(3);
     expect(seen.indexOf(true)).toBe(12);
   });
 
-  it('neither asks nor counts what is excluded, and says so', async () => {
+  it('neither runs nor counts excluded checks, and reports them as excluded', async () => {
     const registry = new HealthRegistry();
     registry.addReadinessCheck({ name: 'database', check: () => Promise.resolve() });
     registry.addReadinessCheck({ name: 'broker', check: () => Promise.reject(new Error('down')) });
@@ -96,7 +96,7 @@ describe('HealthReporter', () => {
     expect(reporter.readinessNames).toEqual(['database', 'broker']);
   });
 
-  it('counts everything for who excludes nothing, also while somebody else excludes something', async () => {
+  it('counts every check for a probe without exclusions, even while another probe excludes some', async () => {
     const registry = new HealthRegistry();
     registry.addReadinessCheck({ name: 'broker', check: () => Promise.reject(new Error('down')) });
     const reporter = reporterOf(registry);
@@ -104,7 +104,7 @@ describe('HealthReporter', () => {
     expect(reports.map(({ healthy }) => healthy)).toEqual([true, false]);
   });
 
-  it('lets nobody exclude that the service has not started, or stops', async () => {
+  it('does not allow startup checks or shutdown to be excluded', async () => {
     const registry = new HealthRegistry();
     registry.addStartupCheck({ name: 'migrations', check: () => Promise.reject(new Error('none')) });
     const reporter = reporterOf(registry);
@@ -125,9 +125,9 @@ describe('HealthReporter', () => {
     jest.useRealTimers();
   });
 
-  it('is not ready while shutting down, without asking anybody', async () => {
+  it('is not ready while shutting down, without running any check', async () => {
     const registry = new HealthRegistry();
-    registry.addReadinessCheck({ name: 'database', check: () => Promise.reject(new Error('asked')) });
+    registry.addReadinessCheck({ name: 'database', check: () => Promise.reject(new Error('must not run')) });
     registry.markShuttingDown();
     expect(await reporterOf(registry).ready()).toEqual({ healthy: false, checks: { shutdown: 'failed' } });
     expect(failures).toEqual([]);

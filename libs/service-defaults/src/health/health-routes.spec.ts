@@ -6,7 +6,7 @@ import { HealthRegistry, addHealthRoutes } from './health';
 describe('GET /health/ready', () => {
   let instance: FastifyInstance;
 
-  // It says why a check failed.
+  // Health logs the reason of each failed check.
   beforeAll(() => Logger.overrideLogger(false));
   afterAll(() => Logger.overrideLogger(['warn']));
 
@@ -22,14 +22,14 @@ describe('GET /health/ready', () => {
 
   const ready = (query = ''): Promise<Response> => instance.inject(`/health/ready${query}`);
 
-  it('is 503 while anything that is needed is away', async () => {
-    const answer = await ready();
-    expect(answer.statusCode).toBe(503);
-    expect(answer.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
-    expect(answer.json()).toMatchObject({ checks: { database: 'ok', 'bus-main': 'failed' } });
+  it('is 503 while any check fails', async () => {
+    const response = await ready();
+    expect(response.statusCode).toBe(503);
+    expect(response.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
+    expect(response.json()).toMatchObject({ checks: { database: 'ok', 'bus-main': 'failed' } });
   });
 
-  it('leaves out the checks that it is told to, one or several', async () => {
+  it('skips one or several excluded checks', async () => {
     const both = await ready('?exclude=bus-main&exclude=bus-scheduling&exclude=bus-main');
     expect(both.statusCode).toBe(200);
     const checks = { migrations: 'ok', database: 'ok', 'bus-main': 'excluded', 'bus-scheduling': 'excluded' };
@@ -50,14 +50,14 @@ describe('GET /health/ready', () => {
     '',
     'bus-main&exclude=x',
     'bus-main,bus-scheduling',
-  ])('refuses a check that there is not: %p', async (name) => {
-    const answer = await ready(`?exclude=${name}`);
-    expect(answer.statusCode).toBe(400);
-    expect(answer.headers).toMatchObject({
+  ])('refuses an unknown check: %p', async (name) => {
+    const response = await ready(`?exclude=${name}`);
+    expect(response.statusCode).toBe(400);
+    expect(response.headers).toMatchObject({
       'content-type': expect.stringContaining('application/problem+json'),
       'cache-control': 'no-store',
     });
-    expect(answer.json()).toMatchObject({
+    expect(response.json()).toMatchObject({
       instance: '/health/ready',
       errors: { exclude: ['Must be one of: database, bus-main, bus-scheduling.'] },
     });

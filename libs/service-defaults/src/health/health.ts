@@ -6,15 +6,15 @@ import { pathOf } from '../logging/log-safe';
 import { PROBLEM_JSON, renderProblem } from '../problems/problem';
 import type { Problem } from '../problems/problem';
 
-/** A named condition: `check` resolves when it holds and rejects when it does not. */
+/** A named condition. `check` resolves if it holds and rejects if it does not. */
 interface HealthCheck {
   name: string;
   check(): Promise<void>;
 }
 
 /**
- * What this replica needs to be ready and to have started. Libraries add their checks when their module
- * starts.
+ * The conditions for this replica to be ready and to have started. Libraries add their checks when their
+ * module starts.
  */
 @Injectable()
 export class HealthRegistry {
@@ -22,12 +22,14 @@ export class HealthRegistry {
   private readonly startup: HealthCheck[] = [];
   private shuttingDown = false;
 
-  /** A condition for taking traffic, asked by probes of `/health/ready` at most once a second. */
+  /** Adds a condition for receiving traffic. Probes of `/health/ready` check it at most once a second. */
   addReadinessCheck(check: HealthCheck): void {
     this.readiness.push(check);
   }
 
-  /** A condition that stays true once it was, e.g. "migrations are applied"; readiness needs it too. */
+  /**
+   * Adds a condition that stays true once it holds, e.g. "migrations are applied". Readiness requires it too.
+   */
   addStartupCheck(check: HealthCheck): void {
     this.startup.push(check);
   }
@@ -40,7 +42,7 @@ export class HealthRegistry {
     return this.startup;
   }
 
-  /** From now on this replica says "not ready", so that no new traffic is sent to it. */
+  /** Reports this replica as not ready from now on, so that it receives no new traffic. */
   markShuttingDown(): void {
     this.shuttingDown = true;
   }
@@ -52,43 +54,49 @@ export class HealthRegistry {
 
 const CHECK_LIMIT_MS = 2_000;
 
-/** `excluded`: not asked, because whoever asked said so. */
+/** `excluded` means that the probe excluded the check, so it was not run. */
 type CheckState = 'ok' | 'failed' | 'excluded';
 
-/** Whether every condition holds, and which. */
+/** Whether every condition holds, and the state of each. */
 export interface HealthReport {
   healthy: boolean;
   checks: Record<string, CheckState>;
 }
 
-/** How old a result may be, counted from when its check began. */
+/** Maximum age of a cached result, counted from the start of its check. */
 const MAX_AGE_MS = 1_000;
-/** The same of a check that has never held: a service is ready as soon as it does. */
+/**
+ * The same limit for a check that has never passed, so that a service is ready without delay once it does.
+ */
 const STARTING_MAX_AGE_MS = 50;
 
-/** One asking of a check; its state comes when the check has ended. */
-interface Asking {
+/** One run of a check; its state resolves when the check ends. */
+interface CheckRun {
   readonly startedMs: number;
   readonly state: Promise<CheckState>;
   hasEnded: boolean;
 }
 
-/** Answers probes. A check is asked at most once a second, until it holds for the first time twenty times,
- *  and by one caller at a time, so that probing cannot load what it checks. */
+/**
+ * Reports health to probes. Concurrent probes share one run of a check, and its result is reused for 1 s (50
+ * ms until it passes for the first time), so that probes cannot overload the dependencies.
+ */
 export class HealthReporter {
   private readonly started = new Set<HealthCheck>();
-  private readonly askings = new Map<HealthCheck, Asking>();
-  private readonly held = new Set<HealthCheck>();
+  private readonly lastRuns = new Map<HealthCheck, CheckRun>();
+  private readonly passed = new Set<HealthCheck>();
 
-  /** @param onFailure called for each failed check, e.g. to log why */
+  /** @param onFailure called for each failed check, e.g. to log the error */
   constructor(
     private readonly registry: HealthRegistry,
     private readonly onFailure: (check: string, error: unknown) => void,
     private readonly clock: Clock = SYSTEM_CLOCK,
   ) {}
 
-  /** Ready: started, everything needed is reachable, and not shutting down.
-   *  @param excluded names of readiness checks that are not asked and do not count; others have no effect */
+  /**
+   * Ready means: started, all readiness checks pass, and not shutting down.
+   * @param excluded names of readiness checks that are skipped and do not count; unknown names have no effect
+   */
   async ready(excluded: ReadonlySet<string> = new Set()): Promise<HealthReport> {
     if (this.registry.isShuttingDown) return { healthy: false, checks: { shutdown: 'failed' } };
     const startup = await this.hasStarted();
@@ -96,12 +104,12 @@ export class HealthReporter {
     return { healthy: startup.healthy && now.healthy, checks: { ...startup.checks, ...now.checks } };
   }
 
-  /** What can be excluded: never that the service has started, nor that it stops. */
+  /** Names of the checks that can be excluded. Startup checks and shutdown cannot. */
   get readinessNames(): string[] {
     return this.registry.readinessChecks.map(({ name }) => name);
   }
 
-  /** Started: each startup condition held once. */
+  /** Started means that each startup check has passed once. */
   async hasStarted(): Promise<HealthReport> {
     const pending = this.registry.startupChecks.filter((check) => !this.started.has(check));
     const report = await this.run(pending);
@@ -117,30 +125,30 @@ export class HealthReporter {
     const states = await Promise.all(
       checks.map(
         async (check) =>
-          [check.name, excluded.has(check.name) ? 'excluded' : await this.sharedStateOf(check)] as const,
+          [check.name, excluded.has(check.name) ? 'excluded' : await this.cachedStateOf(check)] as const,
       ),
     );
     return { healthy: states.every(([, state]) => state !== 'failed'), checks: Object.fromEntries(states) };
   }
 
-  private sharedStateOf(check: HealthCheck): Promise<CheckState> {
+  private cachedStateOf(check: HealthCheck): Promise<CheckState> {
     const nowMs = this.clock.monotonicMs();
-    const last = this.askings.get(check);
-    const maxAgeMs = this.held.has(check) ? MAX_AGE_MS : STARTING_MAX_AGE_MS;
+    const last = this.lastRuns.get(check);
+    const maxAgeMs = this.passed.has(check) ? MAX_AGE_MS : STARTING_MAX_AGE_MS;
     if (last !== undefined && (!last.hasEnded || nowMs - last.startedMs <= maxAgeMs)) return last.state;
-    const asking: Asking = {
+    const run: CheckRun = {
       startedMs: nowMs,
-      state: this.stateOf(check).finally(() => (asking.hasEnded = true)),
+      state: this.stateOf(check).finally(() => (run.hasEnded = true)),
       hasEnded: false,
     };
-    this.askings.set(check, asking);
-    return asking.state;
+    this.lastRuns.set(check, run);
+    return run.state;
   }
 
   private async stateOf(condition: HealthCheck): Promise<CheckState> {
     try {
       await withTimeout(condition.check(), CHECK_LIMIT_MS);
-      this.held.add(condition);
+      this.passed.add(condition);
       return 'ok';
     } catch (error) {
       this.onFailure(condition.name, error);
@@ -150,15 +158,15 @@ export class HealthReporter {
 }
 
 /**
- * `/health/live` (this process answers), `/health/ready` (send traffic here), `/health/startup` (started).
- * They sit on Fastify itself: no guard of an app can close them by accident. `?exclude=<check>`, as often as
- * wanted, leaves readiness checks out, for who can do without what they look at; a name that there is not is
- * 400, so that a mistyped one is found.
+ * Adds `/health/live` (the process responds), `/health/ready` (the replica may receive traffic) and
+ * `/health/startup` (started). They are routes of Fastify itself, so that an app's guard cannot block them by
+ * accident. `?exclude=NAME`, which may be repeated, skips a readiness check for a caller that does not need
+ * the dependency. An unknown name is a 400, so that a typo is noticed.
  */
 export function addHealthRoutes(instance: FastifyInstance, registry: HealthRegistry): void {
   const logger = new Logger('Health');
   const reporter = new HealthReporter(registry, (check, error) => {
-    // The message of a plain error says which condition does not hold; its stack would only delay a start.
+    // A plain error's message names the failed condition; a stack trace would only slow down a start.
     const isPlain = error instanceof Error && error.constructor === Error;
     logger.warn(isPlain ? error.message : error, `Health ${check}`);
   });
@@ -169,22 +177,22 @@ export function addHealthRoutes(instance: FastifyInstance, registry: HealthRegis
     const excluded = namesIn((request.query as Record<string, unknown>)['exclude']);
     const known = reporter.readinessNames;
     if (excluded.every((name) => known.includes(name)))
-      return answer(await reporter.ready(new Set(excluded)), request, reply);
+      return sendReport(await reporter.ready(new Set(excluded)), request, reply);
     const errors = { exclude: [`Must be one of: ${known.join(', ')}.`] };
     const problem = { status: 400, detail: 'There is no such readiness check.', errors };
     return sendProblem(problem, request, reply);
   });
   instance.get('/health/startup', async (request, reply) =>
-    answer(await reporter.hasStarted(), request, reply),
+    sendReport(await reporter.hasStarted(), request, reply),
   );
 }
 
-/** @param value of a query parameter: text, or a list of texts where it is repeated */
+/** @param value value of a query parameter: a string, or a list of strings if the parameter is repeated */
 function namesIn(value: unknown): string[] {
   return [value ?? []].flat().map(String);
 }
 
-function answer(
+function sendReport(
   { healthy, checks }: HealthReport,
   request: FastifyRequest,
   reply: FastifyReply,

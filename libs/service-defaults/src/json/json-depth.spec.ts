@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { isDeeperThan } from './json';
 
-/** The same by recursion. */
+/** A recursive reference implementation. */
 function depthOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
@@ -21,7 +21,7 @@ describe('isDeeperThan', () => {
     expect(isDeeperThan('["\\\\", [[]]]', 2)).toBe(true);
   });
 
-  it('bears a million levels and unfinished text', () => {
+  it('handles a million levels and truncated text', () => {
     expect(isDeeperThan('['.repeat(1_000_000), 1_024)).toBe(true);
     expect(isDeeperThan('"\\', 0)).toBe(false);
   });

@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { problems } from '../problems/problem';
 
-/** Deeper bodies are refused, so that no recursive code meets them. */
+/** Maximum nesting of a body. Deeper bodies are refused, so that recursive code can handle every body. */
 const MAX_BODY_DEPTH = 1_024;
 
-/** JSON bodies only, and forms where asked for: any other content type is answered with 415. */
+/** Accepts JSON bodies, and forms if `forms` is true. Any other content type gets 415. */
 export function acceptBodies(instance: FastifyInstance, { forms }: { forms: boolean }): void {
   instance.removeContentTypeParser('text/plain');
   instance.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
@@ -21,7 +21,10 @@ export function acceptBodies(instance: FastifyInstance, { forms }: { forms: bool
   );
 }
 
-/** Fields of a form. Providers' callbacks have about six; each further one costs far more than its bytes. */
+/**
+ * Maximum fields of a form. Identity providers' callbacks have about six, and each further field costs far
+ * more than its bytes.
+ */
 const MAX_FORM_FIELDS = 64;
 const AMPERSAND = 0x26;
 
@@ -32,7 +35,7 @@ function parseForm(request: FastifyRequest, bytes: Buffer): unknown {
   return Object.fromEntries(new URLSearchParams(text));
 }
 
-/** Whether `byte` occurs more often than `count` times; stops looking then. */
+/** Whether `byte` occurs more than `count` times. Stops searching then. */
 function hasMoreThan(bytes: Buffer, byte: number, count: number): boolean {
   let at = -1;
   for (let found = 0; found <= count; found += 1) {
@@ -54,9 +57,9 @@ function settle(done: (error: Error | null, body?: unknown) => void, parse: () =
 }
 
 /**
- * An empty body counts as none: callers set the content type on requests without a body. Keys like
- * `__proto__` are ordinary: JSON.parse makes own properties of them, schemas drop what they do not know, and
- * values must be kept as sent.
+ * Parses a JSON body. An empty body counts as absent, because callers set the content type on requests
+ * without a body too. Keys like `__proto__` are allowed: JSON.parse makes them own properties, schemas drop
+ * unknown members, and stored values must stay as sent.
  */
 function parseJsonBody(request: FastifyRequest, bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
@@ -65,7 +68,7 @@ function parseJsonBody(request: FastifyRequest, bytes: Buffer): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // The engine's message quotes the body.
+    // The engine's message would quote the body.
     if (cause instanceof SyntaxError) throw problems.badRequest('The request body is not valid JSON.');
     throw cause;
   }
@@ -85,11 +88,11 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * True when arrays and objects nest deeper than `maxDepth` levels. Iterative: recursion over hostile input
- * ends in a RangeError.
+ * Whether arrays and objects nest deeper than `maxDepth` levels. Iterative, because recursion over malicious
+ * input ends in a RangeError.
  */
 export function isDeeperThan(jsonText: string, maxDepth: number): boolean {
-  // Each level takes an opening and a closing character.
+  // Each level has an opening and a closing character.
   if (jsonText.length <= maxDepth * 2) return false;
   let depth = 0;
   for (let at = 0; at < jsonText.length; at += 1) {
@@ -102,7 +105,7 @@ export function isDeeperThan(jsonText: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Index of the quote that ends the string beginning at `start`, or the length of the text. */
+/** Returns the index of the quote that ends the string starting at `start`, or the length of the text. */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
@@ -111,14 +114,14 @@ function endOfString(text: string, start: number): number {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Answers with JSON that already is text, exactly as it is: nothing parses or re-serialises it. */
+/** Sends JSON text unchanged, without parsing or serialising it. */
 export function sendJsonText(reply: FastifyReply, jsonText: string, status = 200): void {
   void reply.code(status).header('content-type', JSON_TYPE).send(jsonText);
 }
 
 /**
- * Answers 200 with a bare JSON string, quotes included. Needed because Nest sends a returned string as
- * text/plain, unquoted.
+ * Responds with 200 and a bare JSON string, quotes included. Nest would send a returned string as text/plain,
+ * without quotes.
  */
 export function jsonStringReply(reply: FastifyReply, value: string): void {
   sendJsonText(reply, JSON.stringify(value));

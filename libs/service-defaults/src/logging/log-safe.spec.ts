@@ -14,7 +14,7 @@ describe('logSafeUrl', () => {
     expect(logSafeUrl(url)).toBe(shown);
   });
 
-  it('cuts what is too long to be worth a line', () => {
+  it('truncates a long URL to 1,024 characters', () => {
     expect(logSafeUrl(`/${'a'.repeat(5_000)}`)).toHaveLength(1_024);
   });
 });
@@ -30,7 +30,7 @@ describe('hideTokens', () => {
 });
 
 describe('logSafeError', () => {
-  it('leaves out what libraries attach', () => {
+  it('drops the members that libraries attach', () => {
     const error = Object.assign(new Error('failed'), {
       code: '23505',
       query: 'INSERT …',
@@ -58,7 +58,7 @@ describe('logSafeError', () => {
     expect(logSafeError(aggregate).errors?.map(({ message }) => message)).toEqual(['one', 'two']);
   });
 
-  it('takes whatever was thrown', () => {
+  it('accepts any thrown value', () => {
     expect(logSafeError('text')).toEqual({ type: 'string', message: 'text' });
     expect(logSafeError(undefined)).toEqual({ type: 'undefined', message: 'undefined' });
   });

@@ -6,15 +6,15 @@ const TOKEN_LIKE = /eyJ[\w-]{8,}(?:\.[\w-]*)*/g;
 const URL_CREDENTIALS = /:\/\/[^\s/@]+@/g;
 const HIDDEN = '[redacted]';
 
-/** The part of a request target before its query. */
+/** Returns the part of a request target before its query. */
 export function pathOf(target: string): string {
   const end = target.search(/[?#]/);
   return end === -1 ? target : target.slice(0, end);
 }
 
 /**
- * A request target fit for logs: names of query parameters stay, values go (a query may hold a token, e.g.
- * `bearerTokenOverride`), and so does what looks like a token in the path.
+ * Returns a request target that is safe to log. Names of query parameters are kept and their values removed,
+ * because a query may hold a token (e.g. `bearerTokenOverride`). Token-like parts of the path are redacted.
  */
 export function logSafeUrl(target: string): string {
   const path = pathOf(target);
@@ -27,7 +27,7 @@ export function logSafeUrl(target: string): string {
   return `${shown}?${hideTokens(names.join('&'))}`;
 }
 
-/** The text without what looks like a JSON Web Token or like the credentials of a URL. */
+/** Returns the text with everything redacted that looks like a JSON Web Token or the credentials of a URL. */
 export function hideTokens(text: string): string {
   const withoutTokens = text.includes('eyJ') ? text.replace(TOKEN_LIKE, HIDDEN) : text;
   return withoutTokens.includes('://')
@@ -35,7 +35,10 @@ export function hideTokens(text: string): string {
     : withoutTokens;
 }
 
-/** What logs show of an error: never a statement's parameters, a row's values, a request or a response. */
+/**
+ * The members of an error that logs show: never a statement's parameters, a row's values, a request or a
+ * response.
+ */
 interface LoggedError {
   type: string;
   message: string;
@@ -46,11 +49,11 @@ interface LoggedError {
 }
 
 /**
- * An error fit for logs. Errors carry whatever their library put on them (TypeORM: the statement's
- * parameters, PostgreSQL: the offending values in `detail`), so only known members pass.
+ * Returns an error that is safe to log. Libraries attach data to errors (TypeORM: the statement's parameters;
+ * PostgreSQL: the offending values in `detail`), so only known members are kept.
  */
 export function logSafeError(error: unknown, depth = 0): LoggedError {
-  // `instanceof` misses errors of another realm.
+  // `instanceof` is false for errors of another realm.
   if (!isNativeError(error) && !(error instanceof Error))
     return { type: typeof error, message: hideTokens(String(error)) };
   const { code, cause, errors } = error as Error & { code?: unknown; errors?: unknown };
@@ -66,13 +69,19 @@ export function logSafeError(error: unknown, depth = 0): LoggedError {
   return logged;
 }
 
-/** PostgreSQL quotes the offending input in the messages of class 22 (data exception). */
+/**
+ * Returns a message without quoted input: PostgreSQL quotes the offending input in messages of class 22 (data
+ * exception).
+ */
 function messageOf(error: Error, code: unknown): string {
   const quotesInput = typeof code === 'string' && /^22[0-9A-Z]{3}$/.test(code);
   return hideTokens(quotesInput ? error.message.replace(/"[^]*"/, `"${HIDDEN}"`) : error.message);
 }
 
-/** The frames of a stack; its first lines repeat the message, which may have been cleaned. */
+/**
+ * Returns the frames of a stack behind the cleaned message, because the stack's first lines repeat the
+ * original one.
+ */
 function stackOf(error: Error, message: string): string {
   const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
   return [`${error.name}: ${message}`, ...frames].join('\n');

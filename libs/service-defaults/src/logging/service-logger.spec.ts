@@ -13,7 +13,7 @@ function captured(level = 'info'): {
 }
 
 describe('ServiceLogger', () => {
-  it('writes one JSON object a line with service, level, context and trace', () => {
+  it('writes one JSON object per line with service, level, context and trace', () => {
     const { logger, lines } = captured();
     withTrace(newTrace('a'.repeat(32)), () => logger.log('started', 'Boot'));
     expect(lines()).toMatchObject([
@@ -21,13 +21,13 @@ describe('ServiceLogger', () => {
     ]);
   });
 
-  it('writes a bare text as it is: no context, no trace, nothing else', () => {
+  it('writes a bare text without context, trace or other members', () => {
     const { logger, lines } = captured();
     logger.warn('bare');
     expect(lines()).toEqual([{ level: 'warn', service: 'auth', time: expect.any(String), msg: 'bare' }]);
   });
 
-  it('finds the error wherever it stands', () => {
+  it('finds the error at any position', () => {
     const { logger, lines } = captured();
     logger.error(new Error('first'), 'Context');
     logger.error('while reading', new Error('second'), 'Context');

@@ -6,7 +6,7 @@ import { ConfigError } from '../config/config';
 import { currentTrace } from '../tracing/trace-context';
 import { hideTokens, logSafeError } from './log-safe';
 
-/** Members that are never shown, whatever object they are on (top level and one below). */
+/** Members that are redacted in every object, at the top level and one level below. */
 const SECRET_MEMBERS = [
   'authorization',
   'cookie',
@@ -28,20 +28,20 @@ const SECRET_MEMBERS = [
   'parameters',
 ];
 
-/** Nest's levels in pino's words. */
+/** Log levels, under pino's names. */
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
-/** How a request is logged: at `debug` where programs ask again and again. */
+/** Level of a request's log line: `debug` for polled routes. */
 export type RequestLevel = Extract<Level, 'info' | 'debug'>;
 
-/** Where log lines go: buffered, so that a request does not wait for the terminal or the disk. */
+/** A buffered sink for log lines, so that a request does not wait for the terminal or the disk. */
 export interface LogSink extends DestinationStream {
   flushSync(): void;
 }
 
 /**
- * Structured logs (one JSON object a line) as the logger of Nest and of requests. Errors and secrets are
- * cleaned.
+ * Writes structured logs, one JSON object per line, for Nest and for requests. Removes secrets and unsafe
+ * members of errors.
  */
 export class ServiceLogger implements LoggerService {
   private readonly lines: Logger;
@@ -61,9 +61,9 @@ export class ServiceLogger implements LoggerService {
     };
     const redact = { paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' };
     this.lines = pino({ ...shape, redact, mixin: traceMember }, sink);
-    // A text has no members to redact, and a consumer or a relay writes one for each message.
+    // A text has no members to redact. It is a hot path: consumers and the relay write one per message.
     this.texts = pino({ ...shape, mixin: traceMember }, sink);
-    // Request lines are built here from safe members only: redaction would only cost time.
+    // Request lines are built from safe members only, so redaction would be wasted time.
     this.requests = pino(shape, sink);
   }
 
@@ -92,23 +92,24 @@ export class ServiceLogger implements LoggerService {
     this.flush();
   }
 
-  /** @param level of the lines asked about */
+  /** Whether request lines of this level are written. */
   logsRequests(level: RequestLevel): boolean {
     return this.requests.isLevelEnabled(level);
   }
 
-  /** One line for one answered request. `line` must hold safe members only. */
+  /** Writes one line for a completed request. `line` must hold safe members only. */
   request(line: object, level: RequestLevel): void {
     this.requests[level](line, 'request');
   }
 
-  /** Writes out what is buffered; the last thing to do before the process ends. */
+  /** Writes out the buffer; call it last before the process ends. */
   flush(): void {
     this.sink.flushSync();
   }
 
   /**
-   * Nest passes the context as the last text and, for errors, a stack before it; an error may be anywhere.
+   * Nest passes the context as the last string and, for errors, a stack before it. An Error may be at any
+   * position.
    */
   private write(level: Level, message: unknown, rest: readonly unknown[]): void {
     if (!this.lines.isLevelEnabled(level)) return;
@@ -123,7 +124,7 @@ export class ServiceLogger implements LoggerService {
     const last = rest.at(-1);
     const context = typeof last === 'string' && !isStack(last) ? { context: last } : {};
     const err = [message, ...rest].find((each) => each instanceof Error);
-    // Whoever starts a program needs the list of variables, and no stack trace around it.
+    // The operator needs the list of variables without a stack trace.
     if (err instanceof ConfigError)
       return this.lines[level]({ ...context, problems: err.problems }, 'invalid configuration');
     const members = rest.find(
@@ -144,8 +145,8 @@ export class ServiceLogger implements LoggerService {
 }
 
 /**
- * The time of a line, in UTC. Lines of one millisecond share its text: printing a date costs more than the
- * rest of a line.
+ * Returns a function for a line's time in UTC. Lines of the same millisecond share its text, because
+ * formatting a date costs more than the rest of a line.
  */
 function timeMember(): () => string {
   let textAtMs = NaN;
@@ -160,7 +161,7 @@ function timeMember(): () => string {
   };
 }
 
-/** The trace of a line; its span, too, where this process records one. */
+/** Returns the trace id of a line, and its span id if this process records spans. */
 function traceMember(): object {
   const trace = currentTrace();
   if (trace === undefined) return {};
@@ -169,7 +170,7 @@ function traceMember(): object {
     : { traceId: trace.traceId, spanId: trace.spanId };
 }
 
-/** What Nest passes behind a text: nothing, or where it comes from. */
+/** Whether a value is the context that Nest passes after a text: a string or nothing. */
 function isContext(value: unknown): value is string | undefined {
   return value === undefined || (typeof value === 'string' && !isStack(value));
 }
@@ -190,10 +191,10 @@ function textOf(message: unknown): string | undefined {
 
 let standardOutput: LogSink | undefined;
 
-/** One sink a process: two would interleave their buffers. */
+/** Returns the process's only sink: two would interleave their buffers. */
 function bufferedStandardOutput(): LogSink {
-  return (standardOutput ??= withoutReaders(
-    takingBytes(
+  return (standardOutput ??= reportingFlushErrors(
+    convertingToBytes(
       pino.destination({
         fd: 1,
         sync: false,
@@ -207,9 +208,10 @@ function bufferedStandardOutput(): LogSink {
 }
 
 /**
- * For each line given as text, sonic-boom joins all that waits and counts its bytes anew: several KB a line.
+ * Passes each line to the sink as bytes. For a line given as a string, sonic-boom joins its whole buffer and
+ * recounts its bytes, which is several KB per line.
  */
-function takingBytes(sink: Destination): Destination {
+function convertingToBytes(sink: Destination): Destination {
   const write = sink.write.bind(sink) as (bytes: string | Buffer) => boolean;
   sink.write = (line) => write(Buffer.from(line));
   return sink;
@@ -218,10 +220,10 @@ function takingBytes(sink: Destination): Destination {
 type Destination = ReturnType<typeof pino.destination>;
 
 /**
- * When nobody reads the log any more, a service works on without it. pino sees to that after an error event;
- * `flushSync` throws instead.
+ * Lets the service keep working when the log's reader has gone. pino handles an error event, but `flushSync`
+ * throws instead, so its error is emitted as an event.
  */
-function withoutReaders(sink: Destination): LogSink {
+function reportingFlushErrors(sink: Destination): LogSink {
   const flushSync = sink.flushSync.bind(sink);
   sink.flushSync = () => {
     try {

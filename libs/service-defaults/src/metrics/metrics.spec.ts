@@ -4,7 +4,7 @@ import type { Sample } from '../index';
 import { requestDurations } from '../application/request-hooks';
 
 describe('Metrics', () => {
-  it('gives the same metric for the same name', () => {
+  it('returns the same metric for the same name', () => {
     const metrics = new Metrics();
     expect(metrics.counter('fires_total', 'Fires.')).toBe(metrics.counter('fires_total', 'Fires.'));
     expect(metrics.gauge('depth', 'Depth.')).toBe(metrics.gauge('depth', 'Depth.'));
@@ -21,7 +21,7 @@ describe('a sampled gauge', () => {
   };
   const depth = (store: string, value: number): Sample<'store'> => ({ labels: { store }, value });
 
-  it('is read at each scrape, by all its readers', async () => {
+  it('calls all its readers on each scrape', async () => {
     let value = 1;
     const { registry } = sampled(
       () => [depth('a', value)],
@@ -32,7 +32,7 @@ describe('a sampled gauge', () => {
     expect(await registry.metrics()).toContain('depth{store="a"} 2\n');
   });
 
-  it('has no value while it cannot be read, and the other metrics are there', async () => {
+  it('has no value while its reader fails, without affecting other metrics', async () => {
     jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     let down = false;
     const { registry } = sampled(() => {
@@ -53,7 +53,7 @@ describe('a sampled gauge', () => {
     expect(await metrics.registry.metrics()).not.toMatch(/^age_seconds/m);
   });
 
-  it('is waited for two seconds at most', async () => {
+  it('delays a scrape by 2 s at most', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     jest.useFakeTimers();
     const { registry } = sampled(() => new Promise(() => undefined));

@@ -5,7 +5,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { SECOND_MS, withTimeout } from '@platform/time';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** How long a scrape waits for one reading; Prometheus gives a scrape ten seconds unless told otherwise. */
+/** Maximum wait of a scrape for one reader. Prometheus limits a scrape to 10 s by default. */
 const READING_LIMIT_MS = 2 * SECOND_MS;
 
 /** One value of a gauge. */
@@ -16,39 +16,41 @@ export interface Sample<L extends string> {
 
 type Reader = () => readonly Sample<string>[] | Promise<readonly Sample<string>[]>;
 
-/** The Prometheus metrics of one application. Asking twice for a name gives the same metric. */
+/** The Prometheus metrics of one application. Repeated calls with one name return the same metric. */
 @Injectable()
 export class Metrics {
   readonly registry = new Registry();
   private readonly readers = new Map<string, Reader[]>();
   private readonly logger = new Logger(Metrics.name);
 
-  /** Adds memory, processor, garbage collection and event loop figures of the process; once per process. */
+  /**
+   * Adds metrics of the process: memory, CPU, garbage collection and event loop. Call it once per process.
+   */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry });
-    // Of the container. Without a limit the value is missing or larger than any memory.
+    // The container's limit. Without one, the value is missing or larger than any memory.
     const limitBytes = process.constrainedMemory();
     const limit = this.gauge(
       'process_memory_limit_bytes',
-      'Memory that the process may take before it is killed.',
+      'Memory limit in bytes, beyond which the process is killed.',
     );
     if (limitBytes > 0 && limitBytes < Number.MAX_SAFE_INTEGER) limit.set(limitBytes);
-    // Described, but without a value: 0 would read as a limit.
+    // Keeps the description but no value: 0 would read as a limit.
     else limit.remove({});
   }
 
   counter<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    return this.known(name, (registers) => new Counter({ name, help, labelNames, registers }));
+    return this.getOrCreate(name, (registers) => new Counter({ name, help, labelNames, registers }));
   }
 
   gauge<L extends string = string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> {
-    return this.known(name, (registers) => new Gauge({ name, help, labelNames, registers }));
+    return this.getOrCreate(name, (registers) => new Gauge({ name, help, labelNames, registers }));
   }
 
   /**
-   * A gauge that is read when the metrics are. A reading that fails or takes longer than two seconds leaves
-   * out its values, in this scrape only: the other metrics are worth having then more than ever. Several
-   * readers may share a name, with labels of their own.
+   * Registers a gauge whose readers run on each scrape. If a reader fails or takes longer than 2 s, its
+   * values are missing from this scrape only; the other metrics are still reported. Several readers may share
+   * a name, each with its own labels.
    */
   sampledGauge<L extends string = never>(
     name: string,
@@ -64,17 +66,17 @@ export class Metrics {
     const all: Reader[] = [read];
     this.readers.set(name, all);
     const gauge: Gauge = this.gauge<string>(name, help, labelNames);
-    // prom-client calls `collect` of each metric before it reads it.
+    // prom-client calls each metric's `collect` before it reads the metric.
     Object.assign(gauge, { collect: () => this.sample(name, gauge, all) });
   }
 
   private async sample(name: string, gauge: Gauge, readers: readonly Reader[]): Promise<void> {
-    const inTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
+    const readInTime = async (read: Reader): Promise<readonly Sample<string>[]> =>
       withTimeout(Promise.resolve(read()), READING_LIMIT_MS);
-    const readings = await Promise.allSettled(readers.map(inTime));
-    // From here on without a wait: another scrape may be under way.
+    const readings = await Promise.allSettled(readers.map(readInTime));
+    // No await from here on: another scrape may run concurrently.
     gauge.reset();
-    gauge.remove({}); // a gauge without labels would be 0
+    gauge.remove({}); // otherwise a gauge without labels would be 0
     for (const reading of readings) {
       if (reading.status === 'rejected')
         this.logger.warn(`${name} cannot be read: ${String(reading.reason)}`);
@@ -82,25 +84,25 @@ export class Metrics {
     }
   }
 
-  /** Of durations, in seconds. */
+  /** Returns a histogram of durations in seconds. */
   histogram<L extends string = string>(
     name: string,
     help: string,
     labelNames: readonly L[] = [],
   ): Histogram<L> {
     const settings = { name, help, labelNames, buckets: DURATION_BUCKETS_SECONDS };
-    return this.known(name, (registers) => new Histogram({ ...settings, registers }));
+    return this.getOrCreate(name, (registers) => new Histogram({ ...settings, registers }));
   }
 
-  private known<M>(name: string, create: (registers: Registry[]) => M): M {
+  private getOrCreate<M>(name: string, create: (registers: Registry[]) => M): M {
     return (this.registry.getSingleMetric(name) as M | undefined) ?? create([this.registry]);
   }
 }
 
-/** Upper bounds for durations of requests and queries, in seconds. */
+/** Bucket bounds for durations of requests and queries, in seconds. */
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Serves `GET /metrics` on a port of its own, so that it is never reachable where the service is. */
+/** Serves `GET /metrics` on its own port, so that metrics are never reachable at the service's address. */
 export async function startMetricsServer(registry: Registry, port: number, host: string): Promise<Server> {
   const server = createServer((request, response) => {
     if (request.method === 'GET' && request.url === '/metrics') void scrape(registry, response);
@@ -108,7 +110,7 @@ export async function startMetricsServer(registry: Registry, port: number, host:
   });
   server.listen(port, host);
   await once(server, 'listening');
-  // Scraping must not keep a finished process alive.
+  // The server must not keep a finished process alive.
   server.unref();
   return server;
 }

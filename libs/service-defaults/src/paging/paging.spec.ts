@@ -5,7 +5,7 @@ import { cursorConfigShape, pageSizeQuery, ProblemException, SignedCursor } from
 const cursor = new SignedCursor(Buffer.alloc(32, 1));
 
 describe('SignedCursor', () => {
-  it('gives back every position', () => {
+  it('decodes every encoded position', () => {
     fc.assert(
       fc.property(fc.string(), fc.array(fc.jsonValue()), (list, position) => {
         expect(cursor.decode(list, cursor.encode(list, position))).toEqual(
@@ -21,7 +21,7 @@ describe('SignedCursor', () => {
     expect(() => new SignedCursor(Buffer.alloc(32, 2)).decode('settings', text)).toThrow(ProblemException);
   });
 
-  it('refuses every change of a character, and every other text, with 400', () => {
+  it('refuses any changed character and any other text with 400', () => {
     const text = cursor.encode('settings', ['a']);
     for (let at = 0; at < text.length; at += 1) {
       const changed = text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1);
@@ -40,7 +40,7 @@ describe('SignedCursor', () => {
     }
   });
 
-  it('accepts what replicas with the other key gave out, at every step of a rotation', () => {
+  it("accepts the cursors of replicas with the other step's keys, at every step of a rotation", () => {
     const [old, next] = [Buffer.alloc(32, 3), Buffer.alloc(32, 4)];
     const steps = [
       new SignedCursor(old),
@@ -71,7 +71,7 @@ describe('cursorConfigShape', () => {
   const load = (previous?: string) =>
     z.object(cursorConfigShape).safeParse({ CURSOR_HMAC_KEY: text(1), CURSOR_HMAC_KEY_PREVIOUS: previous });
 
-  it('takes no other key, one or several', () => {
+  it('accepts zero, one or several previous keys', () => {
     for (const [given, expected] of [
       [undefined, []],
       ['', []],

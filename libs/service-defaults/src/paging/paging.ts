@@ -7,12 +7,12 @@ import { problems } from '../problems/problem';
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1_000;
 
-/**
- * Query piece `pageKey`: the cursor of the previous page. `SignedCursor` decides whether it is one of ours.
- */
+/** Schema of the query parameter `pageKey`: the cursor of the previous page. `SignedCursor` verifies it. */
 export const pageKeyQuery = z.string().min(1).max(8_192).optional();
 
-/** Query piece `pageSize`: 1 to 1,000, 100 unless given. Additive to the specification. */
+/**
+ * Schema of the query parameter `pageSize`: 1 to 1,000, 100 unless given. An addition to the specification.
+ */
 export const pageSizeQuery = z
   .string()
   .regex(/^[1-9]\d{0,3}$/, 'must be an integer from 1 to 1000')
@@ -20,14 +20,14 @@ export const pageSizeQuery = z
   .refine((size) => size <= MAX_PAGE_SIZE, 'must be an integer from 1 to 1000')
   .default(DEFAULT_PAGE_SIZE);
 
-/** What API documents say of the two query parameters of a paged list. */
+/** Documentation of the two query parameters of a paged list, for API documents. */
 export const PAGE_QUERY_DOCS = {
   pageKey: {
     description:
-      '`nextPageKey` of the previous page, as it was. It belongs to this list and its filters; any other text is refused.',
+      '`nextPageKey` of the previous page, unchanged. It is valid for the same list and filters only; any other text is refused.',
   },
   pageSize: {
-    description: 'How many entries a page has at most.',
+    description: 'Maximum number of entries per page.',
     schema: { type: 'integer', minimum: 1, maximum: MAX_PAGE_SIZE, default: DEFAULT_PAGE_SIZE },
     example: 50,
   },
@@ -41,13 +41,13 @@ const MAX_TEXT_LENGTH = 8_192;
 const MIN_KEY_BYTES = 32;
 const cursorKey = secret({ minBytes: MIN_KEY_BYTES });
 
-/** The variables of a service that has `SignedCursor`s. */
+/** The variables of a service that uses `SignedCursor`. */
 export const cursorConfigShape = {
-  /** Signs page keys and positions; the same on every replica. */
+  /** Key that signs page keys and positions; the same on every replica. */
   CURSOR_HMAC_KEY: cursorKey,
   /**
-   * Further keys, separated by commas, whose page keys and positions are accepted: the next one or the one
-   * before, during a rotation.
+   * Further keys, separated by commas, whose page keys and positions are accepted: the next or the previous
+   * key during a rotation.
    */
   CURSOR_HMAC_KEY_PREVIOUS: z
     .string()
@@ -56,27 +56,28 @@ export const cursorConfigShape = {
     .default([]),
 } as const;
 
-/** The keys of a service's cursors, as configured. */
+/** The configured keys of a service's cursors. */
 export type CursorKeys = z.output<z.ZodObject<typeof cursorConfigShape>>;
 
 /**
- * Opaque cursors of keyset-paged lists: base64url of an authentication tag and the position, bound to one
- * list, so that a caller can neither forge a position nor carry a cursor from one list to another.
+ * Creates and verifies opaque cursors of keyset-paged lists. A cursor is base64url of an authentication tag
+ * and the position. The tag covers the list, so a caller can neither forge a position nor use a cursor with
+ * another list.
  */
 export class SignedCursor {
   private readonly key: KeyObject;
-  /** All that are accepted; the first one signs. */
+  /** All accepted keys; the first one signs. */
   private readonly accepted: readonly KeyObject[];
 
-  /** With the keys that are configured. */
+  /** Returns a cursor factory with the configured keys. */
   static of({ CURSOR_HMAC_KEY, CURSOR_HMAC_KEY_PREVIOUS }: Readonly<CursorKeys>): SignedCursor {
     return new SignedCursor(CURSOR_HMAC_KEY, CURSOR_HMAC_KEY_PREVIOUS);
   }
 
   /**
    * @param key HMAC key of at least 32 bytes, the same on every replica
-   * @param others keys that are accepted too, while replicas with another key run
-   * @throws {RangeError} if one is shorter
+   * @param others further accepted keys, while replicas with another key run
+   * @throws {RangeError} if a key is shorter than 32 bytes
    */
   constructor(key: Buffer, others: readonly Buffer[] = []) {
     const keys = [key, ...others];
@@ -86,21 +87,25 @@ export class SignedCursor {
     this.accepted = [this.key, ...others.map((other) => createSecretKey(other))];
   }
 
-  /** @param list names the list and its filters. @param position JSON values of the last row shown */
+  /**
+   * @param list identifies the list and its filters
+   * @param position JSON values that identify the last row of the page
+   */
   encode(list: string, position: readonly unknown[]): string {
     const body = Buffer.from(JSON.stringify(position), 'utf8');
     return Buffer.concat([tagOf(this.key, list, body), body]).toString('base64url');
   }
 
   /**
-   * The position in a cursor of `list`.
-   * @param parameter the query parameter that brought it, for the response
-   * @throws {ProblemException} 400 for anything that `encode` did not make for `list`
+   * Returns the position in a cursor of `list`.
+   * @param parameter the query parameter that held the cursor, for the error
+   * @throws {ProblemException} 400 for any text that `encode` did not return for `list`
    */
   decode(list: string, text: string, parameter = 'pageKey'): unknown[] {
     const bytes = Buffer.from(text.slice(0, MAX_TEXT_LENGTH), 'base64url');
     const body = bytes.subarray(TAG_BYTES);
-    // The decoder skips what it does not know; comparing the round trip keeps one cursor to one spelling.
+    // The decoder skips unknown characters. The round trip ensures that each cursor has only one accepted
+    // spelling.
     const canonical = bytes.length > TAG_BYTES && bytes.toString('base64url') === text;
     if (!canonical || !this.isSigned(list, bytes.subarray(0, TAG_BYTES), body)) {
       throw problems.badRequest(`\`${parameter}\` is not one of this list.`, {
@@ -116,7 +121,7 @@ export class SignedCursor {
 }
 
 function tagOf(key: KeyObject, list: string, body: Buffer): Buffer {
-  // The length prefix keeps the list's name and the body apart.
+  // The length prefix separates the list's name from the body unambiguously.
   const prefix = `${Buffer.byteLength(list)}:${list}:`;
   return createHmac('sha256', key).update(prefix).update(body).digest().subarray(0, TAG_BYTES);
 }

@@ -5,7 +5,7 @@ import { validatedBy } from './validation';
 const item = z.strictObject({ name: z.string(), tags: z.array(z.string()).max(2).optional() });
 
 describe('findOverlongList', () => {
-  it('finds a list that is too long, however deep, by its path', () => {
+  it('returns the path of a too long list at any depth', () => {
     const schema = z.strictObject({ items: z.array(item).min(1).max(3).nullable(), other: z.string() });
     expect(findOverlongList(schema, { items: [{}, {}, {}, {}] })).toEqual({ path: ['items'], maxItems: 3 });
     expect(findOverlongList(schema, { items: [{}, { tags: [1, 2, 3] }] })).toEqual({
@@ -30,7 +30,7 @@ describe('findOverlongList', () => {
     expect(findOverlongList(schema, { items: [{}, {}] })).toEqual({ path: ['items'], maxItems: 1 });
   });
 
-  it('has no opinion on lists without a limit, nor on schemas that contain themselves', () => {
+  it('ignores lists without a limit and handles recursive schemas', () => {
     interface Tree {
       branches: Tree[];
     }
@@ -42,7 +42,7 @@ describe('findOverlongList', () => {
 describe('validatedBy', () => {
   const metadata = { type: 'body' } as const;
 
-  it('looks at no member of a list that is too long', () => {
+  it('validates no member of a list that is too long', () => {
     let seen = 0;
     const counted = z.unknown().refine(() => (seen += 1) > 0);
     const pipe = validatedBy(z.object({ items: z.array(counted).max(3) }));
@@ -57,7 +57,7 @@ describe('validatedBy', () => {
     expect(seen).toBe(0);
   });
 
-  it('names few of many unknown members, and few of many wrong fields', () => {
+  it('limits the unknown members and the wrong fields that a response names', () => {
     const names = Array.from({ length: 12_000 }, (_none, index) => `unknown-member-${String(index)}`);
     const body = Object.fromEntries(names.map((name) => [name, 0]));
     const problemOf = (schema: z.ZodType, value: unknown): unknown => {

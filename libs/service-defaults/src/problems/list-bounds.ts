@@ -1,11 +1,11 @@
 import { z } from 'zod';
 
-/** The lists in a schema, as far as their lengths are bounded. */
+/** The length limits of the lists in a schema. */
 interface ListBounds {
   readonly maxItems: number | null;
-  /** Of each member of the list; null where there is no list in them. */
+  /** Limits within each member of the list; null if there are none. */
   readonly items: ListBounds | null;
-  /** Of the members of an object, by name. */
+  /** Limits within the members of an object, by name. */
   readonly members: readonly (readonly [name: string, bounds: ListBounds])[];
 }
 
@@ -28,8 +28,8 @@ interface JsonSchema {
 const known = new WeakMap<z.ZodType, ListBounds | null>();
 
 /**
- * The first list of `value` that is too long for `schema`. zod validates every member of a list before it
- * looks at the length, so a request of 170,000 members would cost all of them.
+ * Returns the first list in `value` that is too long for `schema`. zod validates every member of a list
+ * before it checks the length, so a list of 170,000 members would cost all of that work.
  */
 export function findOverlongList(schema: z.ZodType, value: unknown): OverlongList | null {
   if (!known.has(schema)) known.set(schema, boundsOfSchema(schema));
@@ -42,7 +42,7 @@ function boundsOfSchema(schema: z.ZodType): ListBounds | null {
   return boundsOf(document, document, 0);
 }
 
-/** Deeper lists than these are not looked for: schemas that contain themselves would have no end. */
+/** Maximum depth of the search for lists, because recursive schemas would have no end. */
 const MAX_DEPTH = 8;
 
 function boundsOf(document: JsonSchema, schema: JsonSchema, depth: number): ListBounds | null {

@@ -6,12 +6,12 @@ import { pathOf } from '../logging/log-safe';
 import { httpProblem, PROBLEM_JSON, ProblemException, renderProblem } from './problem';
 import type { Problem } from './problem';
 
-/** Turns an error it knows into a problem; null for every other error. */
+/** Returns the problem for an error that it knows; null for any other error. */
 type ProblemMapper = (error: unknown) => Problem | null;
 
 /**
- * Where libraries say how their errors are answered, e.g. the database's outages. An app's own errors belong
- * in its filter.
+ * Registry in which libraries map their errors to problems, e.g. an unavailable database. An app's own errors
+ * belong in its filter.
  */
 @Injectable()
 export class ProblemMappers {
@@ -21,7 +21,10 @@ export class ProblemMappers {
     this.mappers.push(mapper);
   }
 
-  /** The first answer among the mappers, in the order they were added. */
+  /**
+   * Returns the first problem that a mapper finds, in the order in which mappers were added; null if none
+   * does.
+   */
   toProblem(error: unknown): Problem | null {
     for (const mapper of this.mappers) {
       const problem = mapper(error);
@@ -32,13 +35,13 @@ export class ProblemMappers {
 }
 
 /**
- * Answers every error as `application/problem+json`. An app maps its domain errors by extending it,
- * overriding `toProblem` and providing it as APP_FILTER with `@Catch()`. Outside HTTP (consumers) it lets the
- * error pass.
+ * Responds to every error with `application/problem+json`. An app maps its domain errors by extending this
+ * class, overriding `toProblem` and providing it as APP_FILTER with `@Catch()`. Outside HTTP (in consumers)
+ * it rethrows the error.
  */
 @Catch()
 export class ProblemDetailsFilter implements ExceptionFilter {
-  // Members, so that a subclass has a constructor of its own.
+  // Injected as members, so that a subclass can have its own constructor.
   @Optional()
   @Inject(ProblemMappers)
   private readonly mappers?: ProblemMappers;
@@ -58,12 +61,14 @@ export class ProblemDetailsFilter implements ExceptionFilter {
     this.send(problem, request, http.getResponse<FastifyReply>());
   }
 
-  /** The problem for an error the app knows; null leaves it to the libraries and the defaults. */
+  /**
+   * Returns the problem for an error that the app knows; null leaves it to the libraries and the defaults.
+   */
   protected toProblem(_error: unknown): Problem | null {
     return null;
   }
 
-  /** Writes the answer; override it where an error has another shape, e.g. on token endpoints. */
+  /** Sends the response. Override it if errors have another shape, e.g. on token endpoints. */
   protected send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
     if (reply.sent) return;
     const body = renderProblem(problem, pathOf(request.url), request.id);
@@ -75,13 +80,13 @@ export class ProblemDetailsFilter implements ExceptionFilter {
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
-    // Nest's own refusal of an address; ours say what else is wrong.
+    // Nest's own error for an unknown address. A ProblemException of ours is sent as it is.
     if (request.is404 && error instanceof HttpException && !(error instanceof ProblemException))
       return this.unroutable(request);
     return this.toProblem(error) ?? this.mappers?.toProblem(error) ?? httpProblem(error) ?? { status: 500 };
   }
 
-  /** 405 with Allow where other methods have a route at this address, else 404. */
+  /** Returns 405 with Allow if other methods have a route at this address, else 404. */
   private unroutable(request: FastifyRequest): Problem {
     const allowed = this.routes?.methodsOf(request.url) ?? [];
     if (allowed.length === 0) return { status: 404, detail: 'There is nothing at this address.' };
@@ -91,7 +96,8 @@ export class ProblemDetailsFilter implements ExceptionFilter {
 
   private log(error: unknown, status: number): void {
     if (status === 500) this.logger.error(error);
-    // We decided on this response: where in the code says nothing. Its cause is somebody else's error.
+    // This response was intended, so its stack trace says nothing; only a cause would be someone else's
+    // error.
     else if (status > 500 && error instanceof ProblemException && error.cause === undefined)
       this.logger.warn(`${status}: ${error.message}`);
     else if (status > 500) this.logger.warn(error);

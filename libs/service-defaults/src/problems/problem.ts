@@ -1,23 +1,26 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 
-/** An error answer as RFC 9457 describes it. `headers` are sent along and are not part of the body. */
+/** An error response (RFC 9457). `headers` are sent with it and are not part of the body. */
 export interface Problem {
   status: number;
-  /** URI naming the kind of problem; `about:blank` when the status says it all. */
+  /** URI of the problem type; `about:blank` if the status is enough. */
   type?: string | undefined;
   title?: string | undefined;
   detail?: string | undefined;
-  /** What is wrong, by field. */
+  /** Messages by field. */
   errors?: Record<string, string[]> | undefined;
   headers?: Record<string, string>;
-  /** Further members of the body. They cannot replace the standard ones. */
+  /** Additional members of the body. They cannot replace the standard ones. */
   extensions?: Record<string, unknown> | undefined;
 }
 
 export const PROBLEM_JSON = 'application/problem+json';
 
-/** The RFC 9457 body of a problem. @param instance path of the request, without its query */
+/**
+ * Returns the RFC 9457 body of a problem.
+ * @param instance path of the request, without its query
+ */
 export function renderProblem(problem: Problem, instance: string, traceId: string): string {
   const { status, type, title, detail, errors, extensions } = problem;
   return JSON.stringify({
@@ -32,7 +35,7 @@ export function renderProblem(problem: Problem, instance: string, traceId: strin
   });
 }
 
-/** An HTTP error that is answered as exactly this problem (RFC 9457). */
+/** An HTTP error whose response is exactly this problem (RFC 9457). */
 export class ProblemException extends HttpException {
   readonly problem: Problem;
 
@@ -42,23 +45,21 @@ export class ProblemException extends HttpException {
   }
 }
 
-/** A problem that carries its status and, where given, a sentence for the caller. */
+/** Returns a problem of a status, with an optional sentence for the caller. */
 function plain(status: number, detail?: string, rest: Partial<Problem> = {}): ProblemException {
   return new ProblemException({ status, detail, ...rest });
 }
 
-/**
- * Builders of the problems that services answer with. `detail` is read by callers: no internals, no secrets.
- */
+/** Builders of the services' problems. Callers read `detail`, so it must hold no internals or secrets. */
 export const problems = {
-  /** 400, with what is wrong by field. */
+  /** 400, with messages by field. */
   badRequest: (detail?: string, errors?: Record<string, string[]>): ProblemException =>
     plain(400, detail, { errors }),
   /** 401 with the `WWW-Authenticate: Bearer` challenge. */
   unauthorized: (detail?: string): ProblemException =>
     plain(401, detail, { headers: { 'WWW-Authenticate': 'Bearer' } }),
   forbidden: (detail?: string): ProblemException => plain(403, detail),
-  /** 404; `type` tells the caller's own missing resource from a wrong address. */
+  /** 404. `type` distinguishes a missing resource from a wrong address. */
   notFound: (detail?: string, type?: string): ProblemException => plain(404, detail, { type }),
   unsupportedMediaType: (detail = DETAILS[415]): ProblemException => plain(415, detail),
   unprocessable: (detail?: string, extensions?: Record<string, unknown>): ProblemException =>
@@ -70,10 +71,7 @@ export const problems = {
   gatewayTimeout: (detail?: string): ProblemException => plain(504, detail),
 } as const;
 
-/**
- * What callers read about statuses that Fastify or Nest raise by themselves; their own texts may quote the
- * request.
- */
+/** Texts for the statuses that Fastify or Nest raise, whose own messages may quote the request. */
 const DETAILS: Partial<Record<number, string>> = {
   400: 'The request could not be understood.',
   404: 'There is nothing at this address.',
@@ -86,9 +84,7 @@ const DETAILS: Partial<Record<number, string>> = {
   431: 'The request headers are too large.',
 };
 
-/**
- * The problem of a Nest or Fastify HTTP error, of any kind; null for an error that carries no HTTP status.
- */
+/** Returns the problem of any HTTP error of Nest or Fastify; null for an error without an HTTP status. */
 export function httpProblem(error: unknown): Problem | null {
   if (error instanceof ProblemException) return error.problem;
   if (error instanceof HttpException) return fromHttpException(error);
@@ -97,20 +93,21 @@ export function httpProblem(error: unknown): Problem | null {
   return isHttp ? defaultProblem(status) : null;
 }
 
-/** The problem of a status nobody said more about. */
+/** Returns the default problem of a status. */
 export function defaultProblem(status: number): Problem {
   return { status, detail: DETAILS[status] };
 }
 
 /**
- * Keeps what the app itself wrote into an exception; drops Nest's own texts, which only repeat the status.
+ * Returns the problem of an HttpException. Keeps the app's own text and drops Nest's texts, which only repeat
+ * the status.
  */
 function fromHttpException(error: HttpException): Problem {
   const status = error.getStatus();
   const response = error.getResponse();
   const message = typeof response === 'string' ? response : (response as { message?: unknown }).message;
   if (Array.isArray(message)) return { ...defaultProblem(status), errors: { request: message.map(String) } };
-  // Above 499 a text may tell internals; Fastify's, that Nest repeats, says no more than the status.
+  // From 500 on a text may reveal internals. Fastify's texts, as repeated by Nest, add nothing to the status.
   if (typeof message !== 'string' || status >= 500 || message === STATUS_CODES[status])
     return defaultProblem(status);
   return { status, detail: message };

@@ -9,12 +9,12 @@ describe('problems', () => {
     expect([problem.getStatus(), problem.message]).toEqual([404, 'There is no such setting.']);
   });
 
-  it('challenge for a bearer token and say when to come back', () => {
+  it('carry the bearer challenge and Retry-After', () => {
     expect(problems.unauthorized().problem.headers).toEqual({ 'WWW-Authenticate': 'Bearer' });
     expect(problems.serviceUnavailable('Later.', 7).problem.headers).toEqual({ 'Retry-After': '7' });
   });
 
-  it('keep their cause to themselves', () => {
+  it('do not reveal their cause', () => {
     const problem = new ProblemException({ status: 502, cause: new Error('internal') });
     expect(problem.cause).toBeInstanceOf(Error);
     expect(renderProblem(problem.problem, '/a', 't')).not.toContain('internal');
@@ -22,7 +22,7 @@ describe('problems', () => {
 });
 
 describe('httpProblem', () => {
-  it('keeps what an app wrote below 500 and drops it above', () => {
+  it("keeps the app's text below 500 and drops it from 500 on", () => {
     expect(httpProblem(new NotFoundException('No such task.'))).toEqual({
       status: 404,
       detail: 'No such task.',
@@ -30,7 +30,7 @@ describe('httpProblem', () => {
     expect(httpProblem(new HttpException('select * from user', 502))).toEqual({ status: 502 });
   });
 
-  it('knows no other error', () => {
+  it('returns null for any other error', () => {
     expect(httpProblem(new Error('x'))).toBeNull();
     expect(httpProblem(null)).toBeNull();
     expect(httpProblem({ statusCode: 500 })).toBeNull();

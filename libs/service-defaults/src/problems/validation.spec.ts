@@ -4,7 +4,7 @@ import { validationProblem } from './validation';
 const schema = z.object({ name: z.string() }).catchall(z.string());
 
 describe('validationProblem', () => {
-  it('lists what is wrong by field, and as `request` what is wrong with the whole', () => {
+  it('lists messages by field, and those about the whole under `request`', () => {
     const nested = z.object({ items: z.array(z.number()) }).safeParse({ items: ['x'] });
     const whole = z.object({}).safeParse(1);
     expect(validationProblem(nested.error).problem.errors).toMatchObject({ 'items.0': [expect.any(String)] });
@@ -12,7 +12,7 @@ describe('validationProblem', () => {
   });
 
   it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
-    'names a field that is called %s like any other',
+    'reports a field named %s like any other',
     (field) => {
       const parsed = schema.safeParse(JSON.parse(`{"name":"x","${field}":1}`));
       const error =

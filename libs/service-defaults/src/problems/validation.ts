@@ -6,19 +6,19 @@ import { findOverlongList } from './list-bounds';
 import { problems } from './problem';
 import type { ProblemException } from './problem';
 
-// Not from `nestjs-zod` itself: that loads @nestjs/swagger.
+// `isZodDto` is not imported from `nestjs-zod` itself, which loads @nestjs/swagger.
 
-/** Fields that one response names: who sends a thousand wrong ones learns as much from the first. */
+/** Maximum number of fields that one response names. */
 const MAX_FIELDS = 50;
-/** Names of unknown members that one message quotes. */
+/** Maximum number of unknown members that one message names. */
 const MAX_NAMES = 5;
 
 /**
- * 400 with what is wrong by field (`a.b.0`; `request` for the whole). Messages say what is expected, never
- * what was sent.
+ * Returns a 400 with messages by field (`a.b.0`; `request` for the whole). Messages describe the expected
+ * value and never quote the sent one.
  */
 export function validationProblem(error: unknown): ProblemException {
-  // A map: an object has a `constructor` and a `toString` before anything was entered.
+  // A Map, because an object has members such as `constructor` from the start.
   const errors = new Map<string, string[]>();
   const issues = error instanceof z.ZodError ? error.issues : [];
   for (const issue of issues) {
@@ -30,7 +30,7 @@ export function validationProblem(error: unknown): ProblemException {
   return problems.badRequest('The request is not valid.', Object.fromEntries(errors));
 }
 
-/** zod quotes every unknown name, however many and however long they are. */
+/** Returns the message of an issue. zod's own message would quote every unknown name in full. */
 function textOf(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'unrecognized_keys') return issue.message;
   const shown = issue.keys.slice(0, MAX_NAMES).map((name) => JSON.stringify(name.slice(0, 100)));
@@ -39,7 +39,7 @@ function textOf(issue: z.core.$ZodIssue): string {
   return `Unrecognized key${issue.keys.length === 1 ? '' : 's'}: ${shown.join(', ')}${rest}`;
 }
 
-/** Validates parameters whose type is a class made by `createZodDto`. */
+/** Validates parameters whose type is a class created by `createZodDto`. */
 @Injectable()
 export class ServiceValidationPipe implements PipeTransform {
   transform(value: unknown, { metatype }: ArgumentMetadata): unknown {
@@ -47,7 +47,7 @@ export class ServiceValidationPipe implements PipeTransform {
   }
 }
 
-/** Validates one parameter by a schema that is not the one of its type. */
+/** Returns a pipe that validates one parameter by a schema other than its type's. */
 export function validatedBy(schema: Parser): PipeTransform {
   return { transform: (value: unknown) => validated(schema, value) };
 }
@@ -73,8 +73,8 @@ const TYPES: Partial<Record<string, string>> = {
 };
 
 /**
- * Where a schema says nothing itself, callers read of JSON, not of JavaScript's types; undefined: zod's own
- * text.
+ * Returns the default message of an issue, in terms of JSON rather than of JavaScript's types; undefined
+ * selects zod's own text.
  */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   if (issue.code === 'invalid_format') return FORMATS[issue.format];

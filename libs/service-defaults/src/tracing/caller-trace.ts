@@ -2,17 +2,17 @@ import { isRecordingSpans } from './spans';
 import { newTrace, newTraceId, traceIdOf, traceOf } from './trace-context';
 import type { TraceContext } from './trace-context';
 
-/** One a process, as the recorder of spans is. */
+/** One setting per process, like the recorder of spans. */
 let areCallersTrusted = false;
 
-/** Whether the traces that callers name are continued, their decision to sample included. */
+/** Sets whether callers' traces are continued, including their sampling decision. */
 export function trustCallers(isTrusted: boolean): void {
   areCallersTrusted = isTrusted;
 }
 
 /**
- * A stranger who chose the identifier or the sampled flag could have every request exported: the samplers
- * decide by both.
+ * Whether callers' traces are continued. If untrusted callers could choose the trace id or the sampled flag,
+ * which determine sampling, they could have every request exported.
  */
 function isContinued(): boolean {
   return areCallersTrusted || !isRecordingSpans();
@@ -21,7 +21,7 @@ function isContinued(): boolean {
 type Headers = Readonly<Record<string, unknown>>;
 
 /**
- * The identifier of a request in logs and problems: that of the caller's trace where it is continued, else a
+ * Returns the id of a request for logs and problems: the caller's trace id if its trace is continued, else a
  * new one.
  */
 export function requestIdOf(headers: Headers): string {
@@ -29,8 +29,8 @@ export function requestIdOf(headers: Headers): string {
 }
 
 /**
- * Where the trace of a request begins: under the caller, or as a trace of its own that is linked to the
- * caller's.
+ * Returns the parent of a request's spans, and its linked traces. The parent is the caller if its trace is
+ * continued, else a new trace linked to the caller's.
  */
 export function originOf(
   headers: Headers,

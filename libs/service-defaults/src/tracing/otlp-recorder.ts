@@ -17,7 +17,7 @@ import { withoutTrace } from './trace-context';
 import type { RecordedSpan, SpanAttributes, TraceContext } from './trace-context';
 import type { ExportPlan, TracingConfig } from './tracing-settings';
 
-// Only ever imported lazily (see Tracing): a service that exports no traces does not load OpenTelemetry's
+// Imported lazily only (see Tracing), so that a service that exports no traces does not load OpenTelemetry's
 // SDK.
 
 const KINDS = {
@@ -31,9 +31,9 @@ const KINDS = {
 const MAX_ATTRIBUTE_LENGTH = 256;
 
 /**
- * Starts to record spans and to export them in batches, until it is shut down. The queue is bounded: while
- * the collector is away, spans are dropped and nothing waits. The SDK itself reads the variables of its
- * sampler and its batches, which the configuration has checked.
+ * Starts to record spans and to export them in batches, until shutdown. The queue is bounded: while the
+ * collector is unavailable, spans are dropped and nothing blocks. The SDK itself reads the variables of its
+ * sampler and batches, which the configuration has validated.
  */
 export async function startOtlpRecorder(
   plan: ExportPlan,
@@ -60,8 +60,8 @@ export async function startOtlpRecorder(
 }
 
 /**
- * Opens spans of OpenTelemetry under our trace contexts. Its own context manager is not used: there is one
- * already.
+ * Opens OpenTelemetry spans in our trace contexts. OpenTelemetry's own context manager is not used, because
+ * trace-context already propagates contexts.
  */
 class OtelRecorder implements SpanRecorder {
   constructor(
@@ -76,7 +76,7 @@ class OtelRecorder implements SpanRecorder {
       links: links.flatMap((link) => (isSpan(link) ? [{ context: spanContextOf(link) }] : [])),
     };
     const open = (under: Context): Span => this.tracer.startSpan(name, options, under);
-    // A trace without a span has an identifier already, in logs and problems: the root span takes it.
+    // A trace without a span already has an id, used in logs and problems. The root span takes it.
     const span = isSpan(parent)
       ? open(otelTrace.setSpanContext(ROOT_CONTEXT, spanContextOf(parent)))
       : this.ids.using(parent.traceId, () => open(ROOT_CONTEXT));
@@ -103,12 +103,12 @@ class OtelSpan implements RecordedSpan {
   }
 }
 
-/** Random identifiers, except where a trace has one already. */
+/** Generates random ids, except for a trace that already has one. */
 class TraceIds implements IdGenerator {
   private readonly random = new RandomIdGenerator();
   private given: string | null = null;
 
-  /** Has root spans that `open` starts take `traceId`. */
+  /** Makes the root spans that `open` starts take `traceId`. */
   using<T>(traceId: string, open: () => T): T {
     this.given = traceId;
     try {
@@ -151,7 +151,7 @@ type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
 const SUCCESS = 0;
 
-/** The exporter for a plan; loads the one that its protocol needs. */
+/** Returns the exporter of a plan. Loads only the one for its protocol. */
 async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
   const { OTLPTraceExporter } =
     plan.protocol === 'http/json'
@@ -164,7 +164,7 @@ async function otlpExporter(plan: ExportPlan): Promise<SpanExporter> {
   );
 }
 
-/** Tells of an outage of the collector once, not for every batch that is lost in it. */
+/** Logs an outage of the collector once, rather than once per lost batch. */
 class ReportingExporter implements SpanExporter {
   private readonly logger = new Logger('tracing');
   private isFailing = false;
@@ -191,7 +191,7 @@ class ReportingExporter implements SpanExporter {
   private report(result: ExportResult): void {
     const hasFailed = (result.code as number) !== SUCCESS;
     if (hasFailed && !this.isFailing)
-      // The type only: a text might quote the address with what stands in it.
+      // Only the type: the text might quote the URL and its credentials.
       this.logger.warn(`spans cannot be exported and are dropped: ${result.error?.name ?? 'refused'}`);
     if (!hasFailed && this.isFailing) this.logger.log('spans are exported again');
     this.isFailing = hasFailed;

@@ -8,7 +8,7 @@ interface Noted {
   hasEnded: boolean;
 }
 
-/** A recorder that keeps what it is told. */
+/** Records spans into the returned list. */
 function recording(): Noted[] {
   const noted: Noted[] = [];
   recordSpansWith({
@@ -33,7 +33,7 @@ describe('spans', () => {
     recordSpansWith(null);
   });
 
-  it('hang under the one around them, also across waits', async () => {
+  it('are children of the enclosing span, even after an await', async () => {
     const noted = recording();
     await inSpan(SPAN, async (outer) => {
       await Promise.resolve();
@@ -49,21 +49,21 @@ describe('spans', () => {
     expect(noted[0]?.parent.spanId).toBeUndefined();
   });
 
-  it('fail with their work and leave the error alone', async () => {
+  it('fail with their work and rethrow its error unchanged', async () => {
     const noted = recording();
     const error = new TypeError('with data');
     await expect(inSpan(SPAN, () => Promise.reject(error))).rejects.toBe(error);
     expect(noted).toMatchObject([{ failure: 'TypeError', hasEnded: true }]);
   });
 
-  it('begin a trace of their own when told to', () => {
+  it('start a new trace with a null parent', () => {
     const noted = recording();
     const around = newTrace();
     withTrace(around, () => openSpan({ ...SPAN, parent: null }));
     expect(noted[0]?.parent.traceId).not.toBe(around.traceId);
   });
 
-  it('are nothing but the trace they would hang under while nobody records them', async () => {
+  it('are only their parent trace without a recorder', async () => {
     const remote = traceOf({ traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' });
     await inSpan({ ...SPAN, parent: remote }, (trace) => {
       expect(trace).toBe(remote);

@@ -3,30 +3,30 @@ import type { SpanAttributes, TraceContext, TraceHeaders } from './trace-context
 
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
 
-/** What a span tells. Names and attributes follow OpenTelemetry's semantic conventions where there is one. */
+/**
+ * The options of a span. Names and attributes follow OpenTelemetry's semantic conventions if there is one.
+ */
 export interface SpanOptions {
-  /** One of few: no identifiers. */
+  /** Name of low cardinality, without identifiers. */
   readonly name: string;
   readonly kind: SpanKind;
   readonly attributes?: SpanAttributes;
-  /** What it hangs under: the current trace unless given; null begins a trace. */
+  /** The parent: the current trace unless given; null starts a new trace. */
   readonly parent?: TraceContext | null | undefined;
-  /** Other traces that have to do with it. */
+  /** Related traces. */
   readonly links?: readonly TraceContext[];
 }
 
-/** Where spans go. */
+/** Records spans. */
 export interface SpanRecorder {
   /** Opens a span under `parent`, in its trace. */
   open(parent: TraceContext, options: SpanOptions): TraceContext;
 }
 
-/**
- * One a process, as its traces are; null: nothing is recorded, and identifiers are passed on as they came.
- */
+/** One recorder per process. Null means that nothing is recorded and trace ids are passed on unchanged. */
 let recorder: SpanRecorder | null = null;
 
-/** Has spans recorded from now on, or with null no longer. */
+/** Sets the recorder of spans; null stops recording. */
 export function recordSpansWith(next: SpanRecorder | null): void {
   recorder = next;
 }
@@ -36,15 +36,15 @@ export function isRecordingSpans(): boolean {
 }
 
 /**
- * Opens a span and gives the trace to do its work in; `trace.span` is to be ended. Without a recorder it is
- * the parent itself.
+ * Opens a span and returns the trace to work in. The caller must end `trace.span`. Without a recorder,
+ * returns the parent itself.
  */
 export function openSpan(options: SpanOptions): TraceContext {
   const parent = (options.parent === undefined ? currentTrace() : options.parent) ?? newTrace();
   return recorder === null ? parent : recorder.open(parent, options);
 }
 
-/** Does `work` in a span of its own, which fails when the work does. The error goes on to the caller. */
+/** Runs `work` in a new span, which fails if the work does. Rethrows the work's error. */
 export async function inSpan<T>(options: SpanOptions, work: (trace: TraceContext) => Promise<T>): Promise<T> {
   const trace = openSpan(options);
   const { span } = recorder === null ? { span: undefined } : trace;
@@ -59,9 +59,9 @@ export async function inSpan<T>(options: SpanOptions, work: (trace: TraceContext
 }
 
 /**
- * `fetch` for requests to services of the platform: they carry the current trace, and each is a span of its
- * own. A request that nobody waits for, like a poll, carries a trace of its own that is not sampled: its logs
- * belong together, its spans would only fill the collector. Pass it to clients that take a `fetch`.
+ * `fetch` for requests to the platform's services, for clients that accept a `fetch`. Each request carries
+ * the current trace and gets its own span. A request outside a trace, such as a poll, carries a new unsampled
+ * trace: its logs are correlated, but its spans would only fill the collector.
  */
 export const tracedFetch: typeof globalThis.fetch = async (input, init) => {
   if (currentTrace() === undefined) return send(input, init, traceHeaders(newTrace()));
@@ -77,7 +77,10 @@ export const tracedFetch: typeof globalThis.fetch = async (input, init) => {
 type Input = Parameters<typeof globalThis.fetch>[0];
 type Init = Parameters<typeof globalThis.fetch>[1];
 
-/** Nothing is changed but the headers; the global is asked for each time, so that it can be replaced. */
+/**
+ * Sends the request with the trace's headers added. Uses `globalThis.fetch` on each call, so that it can be
+ * replaced.
+ */
 function send(input: Input, init: Init, trace: TraceHeaders): Promise<Response> {
   const given = init?.headers ?? (input instanceof Request ? input.headers : undefined);
   const headers = new Headers(given);
@@ -94,7 +97,10 @@ function requestOf(input: Input, init: Init): { method: string; url: URL | null 
   };
 }
 
-/** Where the request goes, without path and query: those name people and may hold tokens. */
+/**
+ * Returns the span of a client request. It omits the path and the query, which contain personal data and may
+ * hold tokens.
+ */
 function clientSpan(method: string, url: URL | null): SpanOptions {
   return {
     name: method,

@@ -32,19 +32,19 @@ describe('trace context', () => {
     `00-${TRACE}-${SPAN}-01-more`,
     `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-00`,
     `01-${TRACE}-${SPAN}-01future`,
-  ])('takes %p for no trace', (header) => {
+  ])('finds no trace in %p', (header) => {
     expect(traceIdOf(header)).toBeNull();
     expect(traceOf({ traceparent: header, tracestate: 'a=b' })).toBeNull();
   });
 
-  it('passes on what came in', () => {
+  it('passes a trace on unchanged', () => {
     const headers = { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'vendor=1,other=2' };
     const trace = traceOf(headers);
     expect(trace).toEqual({ traceId: TRACE, spanId: SPAN, flags: 1, state: 'vendor=1,other=2' });
     expect(traceHeaders(trace ?? undefined)).toEqual(headers);
   });
 
-  it('passes on no flags that it does not know, and in its own version', () => {
+  it('drops unknown flags and writes its own version', () => {
     const trace = traceOf({ traceparent: `01-${TRACE}-${SPAN}-ff-future` });
     expect(traceHeaders(trace ?? undefined)).toEqual({ traceparent: `00-${TRACE}-${SPAN}-03` });
   });
@@ -57,7 +57,7 @@ describe('trace context', () => {
     },
   );
 
-  it('names the same span each time in a trace that has none, and does not ask for it to be sampled', () => {
+  it('names the same span each time in an unsampled trace without a span', () => {
     const trace = newTrace();
     const { traceparent } = traceHeaders(trace);
     expect(traceparent).toMatch(new RegExp(`^00-${trace.traceId}-[0-9a-f]{16}-00$`));
@@ -77,7 +77,7 @@ describe('trace context', () => {
     expect(traceHeaders()).toEqual({});
   });
 
-  it('is left behind by what belongs to no request', async () => {
+  it('is absent within withoutTrace', async () => {
     await withTrace(newTrace(), async () => {
       await withoutTrace(async () => {
         await Promise.resolve();

@@ -1,35 +1,34 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomFillSync } from 'node:crypto';
 
-/** A span that this process records; ended by whoever opened it. */
+/** A span that this process records. Whoever opened it must end it. */
 export interface RecordedSpan {
   set(attributes: SpanAttributes): void;
   /**
    * Marks the span as failed.
-   * @param errorType a class of errors or a status, never a text that could quote data
+   * @param errorType an error class or a status, never a text that could quote data
    */
   fail(errorType: string): void;
   end(): void;
 }
 
 /**
- * Attributes of a span; undefined ones are left out. Never a secret, a name of a person, or an address with
- * its query.
+ * Attributes of a span; undefined ones are omitted. Never a secret, a person's name, or a URL with its query.
  */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Where in a trace something happens (W3C Trace Context). */
+/** A position in a trace (W3C Trace Context). */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
   /**
-   * 16 hexadecimal digits: the span that what happens now hangs under; undefined at the start of a trace that
-   * nobody records.
+   * 16 hexadecimal digits: the current span, parent of what happens now. Undefined at the start of a trace
+   * that is not recorded.
    */
   readonly spanId: string | undefined;
   /** Bit 0: the trace is sampled. */
   readonly flags: number;
-  /** `tracestate` as it came in. */
+  /** `tracestate` as received. */
   readonly state?: string | undefined;
   /** Present when this process records the span. */
   readonly span?: RecordedSpan | undefined;
@@ -48,61 +47,60 @@ const NO_SPAN = '0'.repeat(16);
 /** The flags of W3C Trace Context level 2: sampled and random. */
 const KNOWN_FLAGS = 0x03;
 /**
- * A list of key=value members; anything else is dropped, as the recommendation allows, with the rest of the
- * trace kept.
+ * Printable ASCII of at most 512 characters. Any other `tracestate` is dropped, as the recommendation allows,
+ * and the trace is kept.
  */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** The trace of the request or message being handled, or undefined outside of one. */
+/** Returns the trace of the request or message being handled; undefined outside one. */
 export function currentTrace(): TraceContext | undefined {
   return current.getStore();
 }
 
 /**
- * The trace identifier (32 hexadecimal digits) of the request or message being handled, or undefined outside
- * of one.
+ * Returns the trace id (32 hexadecimal digits) of the request or message being handled; undefined outside
+ * one.
  */
 export function currentTraceId(): string | undefined {
   return current.getStore()?.traceId;
 }
 
-/** Runs `work`, and everything it starts, as part of a trace, e.g. a consumer handling a message. */
+/**
+ * Runs `work`, and everything that it starts, as part of a trace. For a consumer that handles a message, for
+ * example.
+ */
 export function withTrace<T>(trace: TraceContext, work: () => T): T {
   return current.run(trace, work);
 }
 
-/**
- * Runs `work`, and everything it starts, outside of any trace: what serves many requests belongs to none of
- * them.
- */
+/** Runs `work`, and everything that it starts, outside any trace. For work that serves many requests. */
 export function withoutTrace<T>(work: () => T): T {
   return current.run(undefined, work);
 }
 
-/** The start of a trace that no span belongs to yet and that is not sampled. */
+/** Returns the start of an unsampled trace without a span. */
 export function newTrace(traceId: string = newTraceId()): TraceContext {
   return { traceId, spanId: undefined, flags: 0 };
 }
 
 const TRACE_ID_BYTES = 16;
 /**
- * Random bytes for the next identifiers: asking for a few at a time costs more than the rest of an
- * identifier.
+ * Pool of random bytes for the next ids. Generating a few bytes at a time costs more than the rest of an id.
  */
 const random = Buffer.alloc(256 * TRACE_ID_BYTES);
-let used = random.length;
+let usedBytes = random.length;
 
-/** A fresh trace identifier: 32 hexadecimal digits. */
+/** Returns a new trace id: 32 hexadecimal digits. */
 export function newTraceId(): string {
-  if (used === random.length) {
+  if (usedBytes === random.length) {
     randomFillSync(random);
-    used = 0;
+    usedBytes = 0;
   }
-  return random.toString('hex', used, (used += TRACE_ID_BYTES));
+  return random.toString('hex', usedBytes, (usedBytes += TRACE_ID_BYTES));
 }
 
 /**
- * The trace identifier of a `traceparent` header (W3C Trace Context, section 3.2); null when it is absent or
+ * Returns the trace id of a `traceparent` header (W3C Trace Context, section 3.2); null if it is absent or
  * malformed.
  */
 export function traceIdOf(traceparent: unknown): string | null {
@@ -110,8 +108,8 @@ export function traceIdOf(traceparent: unknown): string | null {
 }
 
 /**
- * Reads the trace that headers carry; null when there is none or `traceparent` is malformed. A `tracestate`
- * that is not fit to be sent on is dropped. Source: W3C Trace Context, sections 3.2 and 3.3.
+ * Returns the trace that headers carry; null if `traceparent` is absent or malformed. A malformed
+ * `tracestate` is dropped. Source: W3C Trace Context, sections 3.2 and 3.3.
  */
 export function traceOf(headers: Readonly<Record<string, unknown>>): TraceContext | null {
   const { traceparent, tracestate } = headers;
@@ -124,9 +122,9 @@ export function traceOf(headers: Readonly<Record<string, unknown>>): TraceContex
 }
 
 /**
- * The headers that carry on a trace, the current one unless given; none outside of a trace. A trace without a
- * span has to name one: the first half of its own identifier, so that all that is sent on in it names the
- * same.
+ * Returns the headers that propagate a trace (the current one unless given); none outside a trace. A trace
+ * without a span must still name one: it uses the first half of its own id, so that all its requests name the
+ * same span.
  */
 export function traceHeaders(trace: TraceContext | undefined = currentTrace()): TraceHeaders {
   if (trace === undefined) return {};

@@ -17,7 +17,7 @@ describe('the export of traces', () => {
     expect(planOf(env)).toBeNull();
   });
 
-  it('goes to the signal below the endpoint, with the defaults of the specification', () => {
+  it('uses the traces path below the endpoint, with the defaults of the specification', () => {
     expect(planOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/otlp/' })).toEqual({
       url: 'http://collector:4318/otlp/v1/traces',
       protocol: 'http/protobuf',
@@ -27,7 +27,7 @@ describe('the export of traces', () => {
     });
   });
 
-  it('prefers what is said of traces alone', () => {
+  it('prefers the variables for traces', () => {
     expect(
       planOf({
         OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',

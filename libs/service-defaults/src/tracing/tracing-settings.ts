@@ -7,8 +7,8 @@ const compression = z.enum(['none', 'gzip']);
 const spans = z.coerce.number().int().min(1).max(100_000);
 
 /**
- * Members `key=value` separated by commas, values percent-encoded, as OpenTelemetry writes lists in
- * variables.
+ * Returns a schema for a list in OpenTelemetry's syntax: `key=value` members separated by commas, with
+ * percent-encoded values.
  */
 function pairs(): z.ZodType<Readonly<Record<string, string>>, string> {
   return z.string().transform((text, context) => {
@@ -37,13 +37,13 @@ function decoded(text: string): string | null {
 
 /**
  * The standard variables of OpenTelemetry that every service reads; part of `serviceConfigShape`. Spans are
- * recorded only where an OTLP endpoint is named; without one none of the others has an effect. Source:
+ * recorded only if an OTLP endpoint is set; without one the other variables have no effect. Source:
  * OpenTelemetry specification, Environment Variables.
  */
 export const tracingConfigShape = {
   /**
-   * Where traces go, over OTLP/HTTP: `/v1/traces` is added to the first, the second is taken as it is and
-   * comes first.
+   * OTLP/HTTP endpoint. `/v1/traces` is appended to the first; the second is used unchanged and takes
+   * precedence.
    */
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint.optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint.optional(),
@@ -52,7 +52,7 @@ export const tracingConfigShape = {
   /** Headers of each export, e.g. an API key: a secret. */
   OTEL_EXPORTER_OTLP_HEADERS: pairs().optional(),
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: pairs().optional(),
-  /** How long one export may take, in ms; 10,000 unless given. */
+  /** Maximum time of one export in ms; 10,000 unless given. */
   OTEL_EXPORTER_OTLP_TIMEOUT: milliseconds.optional(),
   OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: milliseconds.optional(),
   OTEL_EXPORTER_OTLP_COMPRESSION: compression.optional(),
@@ -62,11 +62,11 @@ export const tracingConfigShape = {
   /** `true` records nothing, whatever the endpoint. */
   OTEL_SDK_DISABLED: z.stringbool().optional(),
   /**
-   * Continue the traces that callers of HTTP name, and sample as they did. Off: their traces are linked, and
-   * the sampler decides. On only where a gateway sets `traceparent` itself.
+   * Whether to continue HTTP callers' traces and their sampling decision. If not, their traces are linked,
+   * and the sampler decides. Enable it only behind a gateway that sets `traceparent` itself.
    */
   TRACE_PARENT_TRUSTED: z.stringbool().optional(),
-  /** Which traces are recorded; `parentbased_always_on` unless given. */
+  /** Sampler of traces; `parentbased_always_on` unless given. */
   OTEL_TRACES_SAMPLER: z
     .enum([
       'always_on',
@@ -77,15 +77,15 @@ export const tracingConfigShape = {
       'parentbased_traceidratio',
     ])
     .optional(),
-  /** Share of the traces that a `traceidratio` sampler records, 0 to 1; 1 unless given. */
+  /** Share of traces that a `traceidratio` sampler records, 0 to 1; 1 unless given. */
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).optional(),
-  /** The service's name in traces; its own unless given. */
+  /** Name in traces; the service's own name unless given. */
   OTEL_SERVICE_NAME: z.string().min(1).max(200).optional(),
-  /** What else is known of this process, e.g. `deployment.environment.name=production`. */
+  /** Further attributes of this process, e.g. `deployment.environment.name=production`. */
   OTEL_RESOURCE_ATTRIBUTES: pairs().optional(),
   /**
-   * The batches: every so many ms (5,000), at most so many spans (512), out of a queue of so many (2,048);
-   * what does not fit is dropped.
+   * Batching: interval in ms (5,000 unless given), export timeout, queue size in spans (2,048) and batch size
+   * in spans (512). Spans that do not fit into the queue are dropped.
    */
   OTEL_BSP_SCHEDULE_DELAY: milliseconds.optional(),
   OTEL_BSP_EXPORT_TIMEOUT: milliseconds.optional(),
@@ -95,7 +95,7 @@ export const tracingConfigShape = {
 
 export type TracingConfig = z.output<z.ZodObject<typeof tracingConfigShape>>;
 
-/** Where spans are exported to, and how. */
+/** The destination and the settings of the export. */
 export interface ExportPlan {
   readonly url: string;
   readonly protocol: 'http/protobuf' | 'http/json';
@@ -104,7 +104,7 @@ export interface ExportPlan {
   readonly isCompressed: boolean;
 }
 
-/** The export that a configuration asks for; null when spans are not to be recorded. */
+/** Returns the export that a configuration requests; null if spans are not to be recorded. */
 export function exportPlan(config: TracingConfig): ExportPlan | null {
   const url = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? tracesUrl(config.OTEL_EXPORTER_OTLP_ENDPOINT);
   if (url === null || config.OTEL_SDK_DISABLED === true || config.OTEL_TRACES_EXPORTER === 'none')

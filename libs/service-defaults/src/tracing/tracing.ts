@@ -7,16 +7,14 @@ import { recordSpansWith } from './spans';
 import { exportPlan } from './tracing-settings';
 import type { TracingConfig } from './tracing-settings';
 
-/** How long a stop waits for the last spans: a collector that hangs must not keep the process. */
+/** Maximum wait of a stop for the last spans, so that a hanging collector cannot keep the process alive. */
 const FLUSH_LIMIT_MS = 3 * SECOND_MS;
 
-/** The recording of this process's spans: started with the service, flushed when it stops. */
+/** Records this process's spans, from the service's start until a final flush on shutdown. */
 export class Tracing implements OnApplicationShutdown {
   private constructor(private readonly started: BasicTracerProvider | null) {}
 
-  /**
-   * Records spans if the configuration names an endpoint for them. OpenTelemetry's SDK is only loaded then.
-   */
+  /** Starts recording if the configuration names an endpoint. Only then is OpenTelemetry's SDK loaded. */
   static async start(config: TracingConfig, about: { name: string; version: string }): Promise<Tracing> {
     const plan = exportPlan(config);
     trustCallers(config.TRACE_PARENT_TRUSTED === true);
