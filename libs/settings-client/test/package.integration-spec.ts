@@ -65,17 +65,17 @@ describe('the published package, in an empty project', () => {
     expect(await project.run(file, service.url)).toBe('{"a":1} function\n');
   });
 
-  it('brings types for both', async () => {
+  it('includes types for both', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);
 
-  it('has the OpenFeature provider in an entry of its own, which only those who have the SDK load', async () => {
+  it('has the OpenFeature provider in a separate entry, which needs the SDK', async () => {
     await project.write('flags.cjs', "require('@platform/settings-client/openfeature');");
     await expect(project.run('flags.cjs')).rejects.toThrow(/@openfeature\/server-sdk/);
   });
 
-  it('depends on nothing', async () => {
+  it('has no dependencies', async () => {
     expect(await project.installedPackages()).toEqual(['node_modules/@platform/settings-client']);
   });
 });
