@@ -20,11 +20,11 @@ describe('migrations that would keep requests waiting', () => {
     ['CREATE INDEX by_name ON app.people (name)', 'use createIndexConcurrently'],
     ['CREATE UNIQUE INDEX ON "app"."people" (name)', 'use createIndexConcurrently'],
     ['CREATE INDEX CONCURRENTLY by_name ON app.people (name)', 'transaction = false'],
-    [`SET LOCAL lock_timeout = '1h'`, 'a limit of its own'],
-    ['SET lock_timeout = 0', 'a limit of its own'],
+    [`SET LOCAL lock_timeout = '1h'`, 'its own lock_timeout'],
+    ['SET lock_timeout = 0', 'its own lock_timeout'],
     ['UPDATE app.people SET name = lower(name)', 'in batches'],
     ['DELETE FROM app.people', 'in batches'],
-    ['ALTER TABLE app.people ALTER COLUMN name TYPE varchar', 'writes the table anew'],
+    ['ALTER TABLE app.people ALTER COLUMN name TYPE varchar', 'rewrites the table'],
     ['ALTER TABLE app.people ADD COLUMN id uuid DEFAULT gen_random_uuid()', 'differs from row to row'],
     ['ALTER TABLE app.people ALTER name SET NOT NULL', 'reads the table under its lock'],
     [`ALTER TABLE app.people\n ADD CONSTRAINT c CHECK (name <> '')`, 'NOT VALID'],
@@ -48,7 +48,7 @@ describe('migrations that would keep requests waiting', () => {
     [['DROP TABLE app.people', 'CREATE TRIGGER t BEFORE INSERT ON "app"."pets" EXECUTE FUNCTION f()']],
   ])('finds that %s locks two tables', async (statements) => {
     expect(await findMigrationProblems(migrationOf(statements))).toEqual([
-      'locks several tables that there are already: a migration for each: app.people, app.pets',
+      'locks several tables that already exist, use one migration for each: app.people, app.pets',
     ]);
   });
 

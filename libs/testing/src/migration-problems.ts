@@ -2,7 +2,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 type MigrationClass = new () => MigrationInterface;
 
-/** Statements that a migration's `up` runs on an empty database. */
+/** Returns the statements that a migration's `up` runs on an empty database. */
 async function recordStatements(migration: MigrationInterface): Promise<string[]> {
   const statements: string[] = [];
   const query = (statement: string): Promise<unknown[]> => {
@@ -13,7 +13,7 @@ async function recordStatements(migration: MigrationInterface): Promise<string[]
   return statements;
 }
 
-/** What of a migration would keep requests of a running service waiting, each in words. */
+/** Returns descriptions of the parts of a migration that would keep requests of a running service waiting. */
 export async function findMigrationProblems(Migration: MigrationClass): Promise<string[]> {
   const migration = new Migration();
   const statements = (await recordStatements(migration)).map(withoutBodies);
@@ -22,15 +22,15 @@ export async function findMigrationProblems(Migration: MigrationClass): Promise<
   const isNew = (table: string): boolean => created.has(plainName(table));
   return [
     ...statements.flatMap((statement) => problemsOf(statement, { isTransactional, isNew })),
-    ...(isTransactional ? severalLocks(statements, isNew) : []),
+    ...(isTransactional ? findMultipleLocks(statements, isNew) : []),
   ];
 }
 
 /**
- * A request that has the lock of one table may wait for that of the other: a deadlock, which ends the request
- * after a second.
+ * Finds transactions that lock several existing tables. A request that holds a lock of one table may wait for
+ * the other: a deadlock, which ends the request after 1 s.
  */
-function severalLocks(statements: readonly string[], isNew: Surroundings['isNew']): string[] {
+function findMultipleLocks(statements: readonly string[], isNew: Surroundings['isNew']): string[] {
   const locked = new Set(
     statements
       .filter((statement) => !isHarmless(statement))
@@ -38,7 +38,7 @@ function severalLocks(statements: readonly string[], isNew: Surroundings['isNew'
       .filter((table) => !isNew(table)),
   );
   if (locked.size < 2) return [];
-  return [`locks several tables that there are already: a migration for each: ${[...locked].join(', ')}`];
+  return [`locks several tables that already exist, use one migration for each: ${[...locked].join(', ')}`];
 }
 
 function lockedTables(statement: string): string[] {
@@ -56,7 +56,7 @@ function plainName(name: string): string {
 
 interface Surroundings {
   isTransactional: boolean;
-  /** Whether the migration itself creates the table, so that nobody uses it yet. */
+  /** Returns true if the migration itself creates the table, so that no request uses it yet. */
   isNew: (table: string) => boolean;
 }
 
@@ -77,49 +77,49 @@ const TRIGGER_ON = new RegExp(
 );
 const DROP_TABLE = new RegExp(String.raw`^DROP TABLE (?:IF EXISTS )?${NAME}`, 'i');
 const CHANGE_ROWS = new RegExp(String.raw`^(?:UPDATE|DELETE FROM) (?:ONLY )?${NAME}`, 'i');
-/** Statements that lock what is there against reads or writes. */
+/** Statements that lock existing objects against reads or writes. */
 const TAKES_STRONG_LOCK =
   /^(ALTER TABLE|DROP (TABLE|VIEW|TRIGGER|INDEX(?! CONCURRENTLY))|TRUNCATE|LOCK|CLUSTER|REINDEX(?!.* CONCURRENTLY)|VACUUM FULL|CREATE (OR REPLACE )?(CONSTRAINT )?TRIGGER)\b/i;
 
 function problemsOf(statement: string, { isTransactional, isNew }: Surroundings): string[] {
   const problems: string[] = [];
-  const complain = (problem: string): void => void problems.push(`${problem}: ${statement.slice(0, 120)}`);
+  const report = (problem: string): void => void problems.push(`${problem}: ${statement.slice(0, 120)}`);
   const [, concurrently, indexed] = CREATE_INDEX.exec(statement) ?? [];
   if (indexed !== undefined && concurrently === undefined && !isNew(indexed))
-    complain('an index on a table that there is already: use createIndexConcurrently');
+    report('an index on an existing table: use createIndexConcurrently');
   if (isTransactional && /\bCONCURRENTLY\b/i.test(statement))
-    complain('not possible in a transaction: the class needs `readonly transaction = false`');
+    report('not possible in a transaction: the class needs `readonly transaction = false`');
   if (/^SET .*\block_timeout\b|set_config\(\s*'lock_timeout'/i.test(statement) && isTransactional)
-    complain('a limit of its own for locks: migrations wait a second at most');
+    report('sets its own lock_timeout: migrations wait for a lock for at most 1 s');
   const [, altered] = ALTER_TABLE.exec(statement) ?? [];
   if (
     !isTransactional &&
     TAKES_STRONG_LOCK.test(statement) &&
     (altered === undefined || !isHarmless(statement))
   )
-    complain(
-      'a strong lock outside of a transaction, which cannot be given up as a whole: use a migration of its own',
+    report(
+      'a strong lock outside of a transaction, which cannot be rolled back as a whole: use a separate migration',
     );
   if (altered !== undefined && !isNew(altered)) {
     const long = LONG_ALTERATIONS.find(({ matches }) => matches.test(statement));
-    if (long !== undefined) complain(long.problem);
+    if (long !== undefined) report(long.problem);
   }
   const [, changed] = CHANGE_ROWS.exec(statement) ?? [];
   if (changed !== undefined && !isNew(changed))
-    complain('changes rows of a table that there is already in one statement: do it in batches');
+    report('changes rows of an existing table in one statement: do it in batches');
   return problems;
 }
 
-/** Storage parameters of a table lock neither readers nor writers out. */
+/** Returns true for changes of storage parameters, which block neither reads nor writes. */
 function isHarmless(statement: string): boolean {
   return /^ALTER TABLE \S+ (RE)?SET \(/i.test(statement);
 }
 
 const LONG_ALTERATIONS = [
-  { matches: /\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b/i, problem: 'writes the table anew under its lock' },
+  { matches: /\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b/i, problem: 'rewrites the table under its lock' },
   {
     matches: /\bADD (COLUMN )?\S+ .*\bDEFAULT (clock_timestamp|gen_random_uuid|random|nextval)\b/i,
-    problem: 'writes the table anew under its lock, because the default differs from row to row',
+    problem: 'rewrites the table under its lock, because the default differs from row to row',
   },
   { matches: /\bSET NOT NULL\b/i, problem: 'reads the table under its lock: validate a CHECK first' },
   {
@@ -138,8 +138,8 @@ function createdTables(statement: string): string[] {
 }
 
 /**
- * In one line, without comments and without the bodies of functions: those run later, with limits of their
- * own.
+ * Returns the statement in one line, without comments and function bodies. The bodies run later, under their
+ * own limits.
  */
 function withoutBodies(statement: string): string {
   return statement
