@@ -33,13 +33,13 @@ export class TaskApi {
       body: { facilityId, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },
       headers: { 'idempotency-key': idempotencyKey },
     });
-    if (response.status !== 201) throw new Error(`POST /Schedules responseed ${String(response.status)}`);
+    if (response.status !== 201) throw new Error(`POST /Schedules responded ${String(response.status)}`);
     return ((await response.json()) as { scheduleId: string }).scheduleId;
   }
 
   async instances(scheduleId: string): Promise<Instance[]> {
     const response = await this.send('GET', `/Instances?scheduleId=${scheduleId}&pageSize=1000`);
-    if (response.status !== 200) throw new Error(`GET /Instances responseed ${String(response.status)}`);
+    if (response.status !== 200) throw new Error(`GET /Instances responded ${String(response.status)}`);
     return ((await response.json()) as { instances: Instance[] }).instances;
   }
 
@@ -131,7 +131,7 @@ export class Workload {
     if (instance === undefined) return false;
     const { taskInstanceId } = instance;
     const { status } = await this.send(onlyReady, (api) => api.complete(taskInstanceId));
-    if (status !== 200) throw new Error(`completing responseed ${String(status)}`);
+    if (status !== 200) throw new Error(`completing responded ${String(status)}`);
     this.completions.add(taskInstanceId);
     return true;
   }
