@@ -98,9 +98,9 @@ export class ExampleTraffic {
 
   /** Returns and clears the exchanges so far. */
   take(): Exchange[] {
-    const taken = this.exchanges;
+    const exchanges = this.exchanges;
     this.exchanges = [];
-    return taken.filter(({ path }) => !path.startsWith(END_OF_EXAMPLE));
+    return exchanges.filter(({ path }) => !path.startsWith(END_OF_EXAMPLE));
   }
 
   /**

@@ -28,7 +28,7 @@ export class AccessTokenValidator {
   readonly verifier: AccessTokenVerifier;
   readonly revocations: RevocationFeed;
 
-  /** @param onOutage see `RevocationFeedOptions` */
+  /** @param options `onOutage` is documented at `RevocationFeedOptions` */
   constructor(options: AccessTokensOptions & Pick<RevocationFeedOptions, 'onOutage'>) {
     const { revocations: source, revocationFeed, ...rest } = options;
     const { clock, onOutage } = rest;

@@ -111,11 +111,11 @@ class Simulation {
   private async ask(callers: number): Promise<void> {
     const { requests, held } = this;
     const wasPending = this.pending !== null;
-    const given: (string | Error)[] = [];
+    const results: (string | Error)[] = [];
     for (let caller = 0; caller < callers; caller += 1)
       void this.provider.getToken().then(
-        (token) => given.push(this.valid(token)),
-        (error: Error) => given.push(error),
+        (token) => results.push(this.valid(token)),
+        (error: Error) => results.push(error),
       );
     await settle();
     const isGood = held !== null && this.nowMs < held.endsAtMs;
@@ -126,9 +126,9 @@ class Simulation {
     expect(this.requests - requests).toBeLessThanOrEqual(1);
     // While the old token is valid, every caller gets it at once. After that, all callers wait for the one
     // request, or get its error at once.
-    if (isGood) expect(given).toEqual(Array(callers).fill(held.token));
-    else if (wasPending || this.pending !== null) expect(given).toEqual([]);
-    else expect(given).toEqual(Array(callers).fill(expect.any(TokenRequestError)));
+    if (isGood) expect(results).toEqual(Array(callers).fill(held.token));
+    else if (wasPending || this.pending !== null) expect(results).toEqual([]);
+    else expect(results).toEqual(Array(callers).fill(expect.any(TokenRequestError)));
   }
 
   private async respond(outcome: Outcome): Promise<void> {

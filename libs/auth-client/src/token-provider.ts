@@ -221,7 +221,7 @@ function readTokenResponse(status: number, text: string): IssuedToken {
   const isFinal = status >= 400 && status < 500 && !TRANSIENT_STATUSES.has(status);
   throw new TokenRequestError(
     isFinal ? 'rejected' : 'unavailable',
-    `auth-service answered ${status}${typeof reason === 'number' ? `, rejection reason ${reason}` : ''}`,
+    `auth-service responded ${status}${typeof reason === 'number' ? `, rejection reason ${reason}` : ''}`,
     { status, ...rejectionReason },
   );
 }

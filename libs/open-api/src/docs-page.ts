@@ -95,7 +95,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** Calmer than Swagger UI's own style, and wide enough for tables. */
+/** Styles that are plainer than Swagger UI's own and wide enough for tables. */
 const PAGE_STYLE = `:root { color-scheme: light; --ink: #1c2530; --soft: #5b6775; --line: #dfe4ea; }
 body { margin: 0; background: #f6f8fa; }
 .swagger-ui :not(code, pre, code *, pre *) { font-family: system-ui, 'Segoe UI', Roboto, Arial, sans-serif; color: var(--ink); }

@@ -32,7 +32,7 @@ export interface WatchedChange {
   readonly etag: string | null;
 }
 
-/** Changes after a token. */
+/** The changes after a position in the feed. `next` is the position of the following page. */
 export interface ChangesPage {
   readonly changes: readonly WatchedChange[];
   readonly next: string;

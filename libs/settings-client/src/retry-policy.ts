@@ -18,7 +18,7 @@ export function isRetryableStatus(status: number): boolean {
  * half of and all of `min(5000, 200 · 2^(retry − 1))`. A longer Retry-After extends it, but never beyond
  * {@link MAX_WAIT_MS}.
  *
- * @param random a number from 0 up to but not including 1
+ * @param random a number from 0 (inclusive) to 1 (exclusive)
  * @param retryAfterMs delay requested by Retry-After; null if there was none
  */
 export function retryDelayMs(retry: number, random: number, retryAfterMs: number | null): number {

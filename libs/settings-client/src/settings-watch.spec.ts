@@ -349,9 +349,9 @@ describe('SettingsWatch', () => {
     service.write('o', { list: [{ a: 1 }] });
     await open().ready;
     const value = await watch.getValue<{ list: { a: number }[] }>('S', 'o');
-    // @ts-expect-error the types say so too
+    // @ts-expect-error the types are read-only too
     expect(() => value.list[0]!.a++).toThrow(TypeError);
-    // @ts-expect-error and of lists
+    // @ts-expect-error lists are read-only too
     expect(() => value.list.push({ a: 2 })).toThrow(TypeError);
   });
 

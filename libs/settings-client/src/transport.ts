@@ -21,7 +21,7 @@ export interface PassingTime {
   now(): number;
   /** Resolves after `durationMs`. Rejects with the signal's reason as soon as it aborts. */
   sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
-  /** A number from 0 up to but not including 1. */
+  /** Returns a random number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
 }
 

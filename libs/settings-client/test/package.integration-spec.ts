@@ -19,14 +19,14 @@ const TYPED_PROGRAM = `
   void client.writeSettings([{ subsystemName: 'S', settingName: 'n', settingValue: limits }]);
   // @ts-expect-error JSON would lose a function
   void client.putSetting('S', 'n', { f: () => 1 });
-  // @ts-expect-error and what a map holds
+  // @ts-expect-error JSON would lose the entries of a map
   void client.putSetting('S', 'n', new Map());
   const watch = client.watch();
   const watched = watch.peek<Limits>('S', 'n');
   export const max: number | undefined = watched?.max;
   // @ts-expect-error values of a watch are frozen
   watched?.nested.list.push({ a: 1 });
-  // @ts-expect-error all of them
+  // @ts-expect-error nested values are frozen too
   if (watched) watched.nested.list[0]!.a = 1;
   void watch.getValue<Limits>('S', 'n', { signal: AbortSignal.timeout(1) });
   // @ts-expect-error a token is required

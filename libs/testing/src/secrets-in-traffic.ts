@@ -69,7 +69,7 @@ export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, str
   if (type.startsWith('application/x-www-form-urlencoded')) addFields(new URLSearchParams(body));
   if (/\bjson\b/.test(type))
     for (const [name, value] of membersOf(body))
-      // Elsewhere a code is a word.
+      // On other routes a member `code` is not a secret.
       if (SECRET_MEMBERS.has(name) || (name === 'code' && /\/auth\/token\/code\b/i.test(url ?? '')))
         add(name, value);
   // The whole body is the setting's value.

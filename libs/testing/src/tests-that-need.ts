@@ -25,6 +25,6 @@ export function testsThatNeed(what: string, missing: string | null): Runners {
 export function testsThatMayNeed(what: string, missing: string | null): Runners {
   if (missing === null) return { describe, it };
   process.stderr.write(`\nSKIPPED: ${what}: ${missing}\n\n`);
-  // eslint-disable-next-line no-restricted-syntax -- The one place where a test is skipped.
+  // eslint-disable-next-line no-restricted-syntax -- the only place that skips tests
   return { describe: describe.skip, it: it.skip };
 }

@@ -128,9 +128,7 @@ async function findInOrder(sources: readonly KeySource[], query: KeyQuery): Prom
   return null;
 }
 
-/**
- * Returns the sum of the generations. Generations only increase, so the sum changes when any of them does.
- */
+/** Returns the sum of the generations. Each one only increases, so the sum changes when any of them does. */
 function combinedGeneration(sources: readonly KeySource[]): number | null {
   let sum = 0;
   for (const source of sources) {

@@ -113,7 +113,7 @@ describe('httpRevocationSource', () => {
     const refused: string[] = [];
     const { fetch } = fetchReturning(new Response(null, { status: 401 }));
     const reading = readAll({ fetch, onTokenRefused: (token) => refused.push(token) });
-    await expect(reading).rejects.toThrow('answered 401');
+    await expect(reading).rejects.toThrow('responded 401');
     expect(refused).toEqual(['service-token']);
   });
 

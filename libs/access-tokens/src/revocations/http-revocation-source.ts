@@ -67,7 +67,7 @@ async function readPage(
       'GET /auth/revocations no longer accepts the position of the next page',
     );
   if (response.status !== 200)
-    throw new RevocationListError(`GET /auth/revocations answered ${response.status}`);
+    throw new RevocationListError(`GET /auth/revocations responded ${response.status}`);
   const present = new Date(response.headers.get(AS_OF_HEADER) ?? Number.NaN);
   return {
     revocations: await readRevocations(response),

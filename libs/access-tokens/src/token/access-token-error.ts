@@ -8,7 +8,7 @@ export type AccessTokenFailure =
   /** Longer than 16 KiB. */
   | 'too-large'
   /**
-   * Not three parts of canonical base64url, or header or payload is not a JSON object with unique member
+   * Not three parts of canonical base64url, or the header or payload is not a JSON object with unique member
    * names.
    */
   | 'malformed'

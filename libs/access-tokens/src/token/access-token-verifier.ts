@@ -50,7 +50,7 @@ export interface AccessTokenVerifierOptions {
   rememberedTokens?: number;
 }
 
-/** A token whose header, issuer and key were checked, but not yet its signature. */
+/** A token with a checked header, issuer and key. Its signature is not verified yet. */
 export interface PreparedToken {
   readonly parsed: ParsedToken;
   readonly key: VerificationKey;

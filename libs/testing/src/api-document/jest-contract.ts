@@ -19,7 +19,7 @@ function failOnViolations(): void {
 
 afterEach(failOnViolations);
 
-// eslint-disable-next-line no-restricted-syntax -- this is the look at what services logged
+// eslint-disable-next-line no-restricted-syntax -- this checks what the services logged
 afterAll(() => {
   const { testPath } = expect.getState();
   writeSeenResponses(relative(workspaceFile(), testPath ?? 'unknown'));
