@@ -61,7 +61,7 @@ export function problemContent(
 }
 
 /**
- * Returns the `content` of a JSON response. For a status that also has another content type.
+ * Returns the `content` of a JSON response, for a status that also has a response of another content type.
  * @param type a class by `createZodDto`, or its `Output`
  */
 export function jsonContent(

@@ -77,7 +77,7 @@ export class SettingsWatch {
   /** Resolves when the watch has ended and its requests for changes have stopped. */
   readonly ended: Promise<void>;
   private readonly entries = new Map<string, Entry>();
-  /** The same entries by their names as bySpelling by callers, so that a read needs no case folding. */
+  /** The same entries by their names as spelt by callers, so that a read needs no case folding. */
   private readonly bySpelling = new Map<string, Map<string, Entry>>();
   private readonly stopping = new AbortController();
   private readonly signal: AbortSignal;

@@ -23,9 +23,9 @@ const jwk = z.looseObject({
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 
 /**
- * Returns the keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. As the RFC asks, skips every
- * entry that is not understood, cannot be imported or must not be used: symmetric, weak, for encryption, or
- * without a usable `kid`.
+ * Returns the keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. As the RFC requires, skips
+ * entries that are not understood, cannot be imported or must not be used: symmetric, weak, for encryption,
+ * or without a usable `kid`.
  * @throws {Error} when the document is not a JWK Set, or two entries share a key id
  */
 function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {

@@ -74,8 +74,8 @@ describe('RevocationFeed', () => {
     await feed.refresh();
     clock.advance(600_000);
     await feed.refresh();
-    // The poll never starts after the newest revocation: if the clock is set back, the next one is dated
-    // hardly later.
+    // The poll never starts later than the newest revocation, because a clock that is set back may date the
+    // next one only slightly later.
     expect(requested.slice(1)).toEqual([new Date(at(30)), new Date(at(40)), new Date(at(40))]);
     list.push(revoked('b', 41));
     await feed.refresh();
