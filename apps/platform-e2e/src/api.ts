@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { callJson, type JsonCall, jsonRequest } from '#platform/callers.ts';
 import { DEVELOPMENT_PASSWORD } from '#platform/environments.ts';
 
-/** An access token of a development identity, by its password. */
+/** Signs a development identity in with its password and returns the access token. */
 export async function logIn(
   authUrl: string,
   user: string,
@@ -20,7 +20,7 @@ export interface Instance {
   status: string;
 }
 
-/** The task service at one address, for one caller. */
+/** A client of the task service at one address, for one caller. */
 export class TaskApi {
   constructor(
     private readonly url: string,
@@ -29,18 +29,18 @@ export class TaskApi {
   ) {}
 
   async createSchedule(idempotencyKey: string = randomUUID(), facilityId = 501): Promise<string> {
-    const answer = await this.send('POST', '/Schedules', {
+    const response = await this.send('POST', '/Schedules', {
       body: { facilityId, name: 'Journey', schedule: '0 6 * * *', timeZone: 'UTC' },
       headers: { 'idempotency-key': idempotencyKey },
     });
-    if (answer.status !== 201) throw new Error(`POST /Schedules answered ${String(answer.status)}`);
-    return ((await answer.json()) as { scheduleId: string }).scheduleId;
+    if (response.status !== 201) throw new Error(`POST /Schedules responded ${String(response.status)}`);
+    return ((await response.json()) as { scheduleId: string }).scheduleId;
   }
 
   async instances(scheduleId: string): Promise<Instance[]> {
-    const answer = await this.send('GET', `/Instances?scheduleId=${scheduleId}&pageSize=1000`);
-    if (answer.status !== 200) throw new Error(`GET /Instances answered ${String(answer.status)}`);
-    return ((await answer.json()) as { instances: Instance[] }).instances;
+    const response = await this.send('GET', `/Instances?scheduleId=${scheduleId}&pageSize=1000`);
+    if (response.status !== 200) throw new Error(`GET /Instances responded ${String(response.status)}`);
+    return ((await response.json()) as { instances: Instance[] }).instances;
   }
 
   complete(taskInstanceId: string): Promise<Response> {
@@ -56,33 +56,33 @@ export class TaskApi {
   }
 }
 
-/** A replica of the task service as callers see it. */
+/** A replica of the task service from a caller's point of view. */
 export interface Target {
   url: string;
-  /** False while its readiness says so, as a load balancer would know. */
+  /** False while the replica is not ready, as a load balancer would know. */
   isReady: boolean;
 }
 
-/** Schedules of one worker that have no completed instance yet: more than these, and it creates no others. */
+/** Maximum schedules per worker without a completed instance. Beyond it the worker creates no more. */
 const MAX_WAITING = 5;
 const ATTEMPTS = 200;
 
 /**
- * Callers that create schedules and complete the first instance of each, and take down what was acknowledged.
- * The load of `verification/traffic` has one address for each service, behind a balancer. These choose a
- * replica themselves.
+ * Callers that create schedules, complete the first instance of each, and record what was acknowledged.
+ * Unlike the load of `verification/traffic`, which has one address per service behind a balancer, they choose
+ * a replica themselves.
  *
- * Half of them ask ready replicas only, as behind a load balancer: of these no request may fail, save for a
- * connection refused. The others go to any replica, to its last moment and after it. A connection that the
- * system took for a process which closed its port before it could is reset, so these ask again after that,
- * too. Each request has a connection of its own: one kept alive may be closed by the server while the next
- * request is on its way, about which HTTP can do nothing.
+ * Half of the callers use only ready replicas, like a load balancer. None of their requests may fail, except
+ * by a refused connection. The others use any replica, even one that is stopping or stopped. The system may
+ * accept a connection for a process just before that process closes its port, and then reset it, so these
+ * callers also retry after a reset. Each request uses a new connection: a server may close a kept-alive
+ * connection while the next request is in flight, which HTTP cannot prevent.
  */
 export class Workload {
-  /** Ids of schedules by the idempotency key they were asked for with. */
+  /** Ids of schedules by the idempotency key of the request that created them. */
   readonly schedules = new Map<string, string>();
   readonly completions = new Set<string>();
-  /** How often a request had to go to another replica, by the reason. */
+  /** Number of retries at another replica, by reason. */
   readonly retries = new Map<string, number>();
   private isOver = false;
   private readonly workers: Promise<void>[];
@@ -93,49 +93,55 @@ export class Workload {
     workers: number,
   ) {
     this.workers = Array.from({ length: workers }, (_, index) => this.work(index % 2 === 0));
-    // Whoever waits for finish() is told; until then a failure is not unhandled.
+    // finish() reports failures. Until then they must not count as unhandled.
     for (const worker of this.workers) worker.catch(() => undefined);
   }
 
-  /** Lets the workers complete what they have created. @throws {Error} the first that any of them met */
+  /**
+   * Lets the workers complete the schedules they have created.
+   * @throws {Error} the first error of any worker
+   */
   async finish(): Promise<void> {
     this.isOver = true;
     await Promise.all(this.workers);
   }
 
-  private async work(heedsReadiness: boolean): Promise<void> {
+  private async work(onlyReady: boolean): Promise<void> {
     const waiting: string[] = [];
     while (!this.isOver || waiting.length > 0) {
-      if (!this.isOver && waiting.length < MAX_WAITING) waiting.push(await this.create(heedsReadiness));
+      if (!this.isOver && waiting.length < MAX_WAITING) waiting.push(await this.create(onlyReady));
       const [oldest] = waiting;
-      if (oldest !== undefined && (await this.completeFirst(oldest, heedsReadiness))) waiting.shift();
+      if (oldest !== undefined && (await this.completeFirst(oldest, onlyReady))) waiting.shift();
     }
   }
 
-  private async create(heedsReadiness: boolean): Promise<string> {
+  private async create(onlyReady: boolean): Promise<string> {
     const key = randomUUID();
-    const scheduleId = await this.ask(heedsReadiness, (api) => api.createSchedule(key));
+    const scheduleId = await this.send(onlyReady, (api) => api.createSchedule(key));
     this.schedules.set(key, scheduleId);
     return scheduleId;
   }
 
-  /** @returns false when the schedule has no instances yet */
-  private async completeFirst(scheduleId: string, heedsReadiness: boolean): Promise<boolean> {
-    const [instance] = await this.ask(heedsReadiness, (api) => api.instances(scheduleId));
+  /**
+   * Completes the first instance of a schedule.
+   * @returns false if the schedule has no instances yet
+   */
+  private async completeFirst(scheduleId: string, onlyReady: boolean): Promise<boolean> {
+    const [instance] = await this.send(onlyReady, (api) => api.instances(scheduleId));
     if (instance === undefined) return false;
     const { taskInstanceId } = instance;
-    const { status } = await this.ask(heedsReadiness, (api) => api.complete(taskInstanceId));
-    if (status !== 200) throw new Error(`completing answered ${String(status)}`);
+    const { status } = await this.send(onlyReady, (api) => api.complete(taskInstanceId));
+    if (status !== 200) throw new Error(`completing responded ${String(status)}`);
     this.completions.add(taskInstanceId);
     return true;
   }
 
-  /** Asks one replica after another until one takes the request. */
-  private async ask<T>(heedsReadiness: boolean, request: (api: TaskApi) => Promise<T>): Promise<T> {
-    const permitted = heedsReadiness ? ['ECONNREFUSED'] : ['ECONNREFUSED', 'ECONNRESET', 'UND_ERR_SOCKET'];
+  /** Sends a request to one replica after another until one accepts it. */
+  private async send<T>(onlyReady: boolean, request: (api: TaskApi) => Promise<T>): Promise<T> {
+    const permitted = onlyReady ? ['ECONNREFUSED'] : ['ECONNREFUSED', 'ECONNRESET', 'UND_ERR_SOCKET'];
     let turn = Math.floor(Math.random() * this.targets.length);
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1, turn += 1) {
-      const candidates = this.targets.filter(({ isReady }) => isReady || !heedsReadiness);
+      const candidates = this.targets.filter(({ isReady }) => isReady || !onlyReady);
       const target = candidates[turn % candidates.length];
       if (target === undefined) throw new Error('no replica is ready');
       try {
@@ -146,13 +152,13 @@ export class Workload {
         this.retries.set(code, (this.retries.get(code) ?? 0) + 1);
       }
     }
-    throw new Error(`no replica took a request in ${String(ATTEMPTS)} attempts`);
+    throw new Error(`no replica accepted a request in ${String(ATTEMPTS)} attempts`);
   }
 }
 
 /**
- * The code of the failed connection behind an error of fetch; null for other errors. Jest's tests have an
- * `Error` of their own, of which fetch's are no instances.
+ * Returns the error code of the failed connection behind an error of fetch, or null for other errors. Does
+ * not use `instanceof`, because Jest has its own `Error`, of which fetch's errors are no instances.
  */
 function connectionErrorCode(error: unknown): string | null {
   const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;

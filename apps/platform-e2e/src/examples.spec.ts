@@ -26,7 +26,7 @@ ${FENCE}
 describe('examples of a page', () => {
   const examples = readExamples(PAGE);
 
-  it('are its sh and ts blocks under their headings', () => {
+  it('are its sh and ts blocks with their headings', () => {
     expect(examples).toEqual([
       { heading: 'Page', language: 'sh', code: '# not a heading\none\n' },
       { heading: 'Second', language: 'ts', code: 'const two = 2;\n' },
@@ -34,7 +34,7 @@ describe('examples of a page', () => {
     ]);
   });
 
-  it('become one program that marks the end of each', () => {
+  it('are joined into one program that marks the end of each', () => {
     const script = shellScript(examples.filter(({ language }) => language === 'sh'));
     expect(script).toMatch(/^set -u\n# not a heading\none\n\ncurl .*URL"0\n\nthree\n\ncurl .*URL"1\n$/);
     const module = typeScriptModule(examples.slice(1, 2), 'end();\n');
@@ -42,7 +42,7 @@ describe('examples of a page', () => {
   });
 });
 
-describe('what is read off a page', () => {
+describe('the contents of a page', () => {
   it('are its relative links', () => {
     const page = '[a](b.md) [c](https://example.com) [d](../e.md#f-g) [h](#i) | [`j`](k/README.md) |';
     expect(relativeLinks(page)).toEqual(['b.md', '../e.md#f-g', 'k/README.md']);

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Variables } from '#platform/state-folder.ts';
 
-/** Where a Markdown page links to: relative addresses without titles; images and fenced blocks included. */
+/** Returns the relative links of a Markdown page, without titles; includes images and fenced blocks. */
 export function relativeLinks(markdown: string): string[] {
   const targets = [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? '');
   return targets.filter((target) => !/^([a-z]+:|#)/.test(target));
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** Returns the anchors of a page's headings, as GitHub generates them. */
 export function anchors(markdown: string): string[] {
   return [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>
     (heading ?? '')
@@ -20,14 +20,15 @@ export function anchors(markdown: string): string[] {
   );
 }
 
-/** The npm scripts that a page tells its readers to run. */
+/** Returns the npm scripts that a page tells its readers to run. */
 export function npmScripts(markdown: string): string[] {
   const commands = [...markdown.matchAll(/\bnpm (?:run (?:--silent )?([\w:-]+)|(start|test|stop)\b)/g)];
   return [...new Set(commands.map(([, script, short]) => script ?? short ?? ''))];
 }
 
 /**
- * The metrics that the table of docs/operations.md describes for a service, those of all services included.
+ * Returns the metrics that the table in docs/operations.md describes for a service, including those of all
+ * services.
  */
 export function describedMetrics(operations: string, service: string): string[] {
   const rows = operations.split('\n').filter((line) => /^\| `/.test(line));
@@ -39,15 +40,15 @@ export function describedMetrics(operations: string, service: string): string[] 
   });
 }
 
-/** A fenced block of a page that a reader is meant to run. */
+/** A fenced block of a page that readers are meant to run. */
 export interface Example {
-  /** The heading that it stands under. */
+  /** The heading above it. */
   heading: string;
   language: 'sh' | 'ts';
   code: string;
 }
 
-/** The examples of a Markdown page, in its order. Blocks in other languages are none. */
+/** Returns the examples of a Markdown page in page order. Blocks in other languages are not examples. */
 export function readExamples(markdown: string): Example[] {
   const examples: Example[] = [];
   let heading = '';
@@ -59,17 +60,20 @@ export function readExamples(markdown: string): Example[] {
   return examples;
 }
 
-/** Where a running example says that it is at its end: a GET of this path with its number behind it. */
+/** Path prefix of the GET request by which an example reports its end; the example's number follows. */
 export const END_OF_EXAMPLE = '/end-of-example/';
 
-/** All shell examples as one script, as if pasted into one shell; it asks `END_OF_EXAMPLE_URL` after each.
- *  With -u, because a variable that no example has set is a mistake of the page. */
+/**
+ * Joins all shell examples into one script, as if pasted into one shell. It requests `END_OF_EXAMPLE_URL`
+ * after each. Uses -u, because a variable that no example has set is a mistake in the page.
+ */
 export function shellScript(examples: readonly Example[]): string {
   return joined(examples, 'set -u\n', (end) => `curl -sS -o /dev/null "$END_OF_EXAMPLE_URL"${end}\n`);
 }
 
 /**
- * All TypeScript examples as one module; it asks `END_OF_EXAMPLE_URL` after each, and ends with `epilogue`.
+ * Joins all TypeScript examples into one module. It requests `END_OF_EXAMPLE_URL` after each, and ends with
+ * `epilogue`.
  */
 export function typeScriptModule(examples: readonly Example[], epilogue: string): string {
   return (
@@ -83,18 +87,18 @@ function joined(examples: readonly Example[], head: string, mark: (end: string) 
 
 const WORKSPACE = join(__dirname, '../../..');
 const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
-/** What examples import. */
+/** Libraries that examples import. */
 const LIBRARIES = ['access-tokens', 'auth-client', 'settings-client'] as const;
 const RUN_TIMEOUT_MS = 150_000;
 
-/** What a program came to. */
+/** The result of a program. */
 export interface Ended {
   exitCode: number;
   stdout: string;
   stderr: string;
 }
 
-/** True where there is a command `name`. */
+/** Returns true if the command `name` is installed. */
 export function hasCommand(name: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' });
@@ -105,13 +109,13 @@ export function hasCommand(name: string): boolean {
   }
 }
 
-/** A folder in which a reader's program finds the workspace's libraries under their names. */
+/** A folder in which a reader's program can import the workspace's libraries by name. */
 export class ExampleFolder {
   private readonly modules: string[] = [];
 
   private constructor(private readonly path: string) {}
 
-  /** Within the workspace, whose node_modules the libraries' own imports are found in. */
+  /** Creates the folder inside the workspace, so that the libraries' imports resolve in its node_modules. */
   static async create(): Promise<ExampleFolder> {
     await mkdir(join(WORKSPACE, 'dist'), { recursive: true });
     const folder = new ExampleFolder(await mkdtemp(join(WORKSPACE, 'dist/examples-')));
@@ -144,21 +148,21 @@ export class ExampleFolder {
     return folder;
   }
 
-  /** Runs a TypeScript module as Node does: types are taken away, nothing is compiled. */
+  /** Runs a TypeScript module with Node, which strips the types. */
   async runModule(name: string, text: string, env: Variables): Promise<Ended> {
     this.modules.push(name);
     return this.run(process.execPath, [await this.write(name, text)], env);
   }
 
-  /** Runs a script of the shell that every system has. */
+  /** Runs a script with `sh`. */
   async runShell(name: string, text: string, env: Variables): Promise<Ended> {
     return this.run('sh', [await this.write(name, text)], env);
   }
 
-  /** Has the compiler check the modules that were run. */
+  /** Type-checks the modules that were run. */
   async typeCheck(): Promise<Ended> {
     const base = join(WORKSPACE, 'tsconfig.base.json');
-    // A reader's program goes on to use what an example makes.
+    // Unused locals are allowed, because a reader's program would go on to use them.
     const compilerOptions = { noEmit: true, noUnusedLocals: false, types: ['node'], rootDir: WORKSPACE };
     // passport-jwt ships no types.
     const files = [...this.modules, join(WORKSPACE, 'libs/access-tokens/src/passport-jwt.d.ts')];
@@ -185,7 +189,7 @@ export class ExampleFolder {
   }
 }
 
-/** -1 for a program that did not end by itself or could not be started. */
+/** Returns the exit code, or -1 if the program did not end by itself or could not be started. */
 function exitCodeOf(error: Error | null): number {
   if (error === null) return 0;
   return 'code' in error && typeof error.code === 'number' ? error.code : -1;

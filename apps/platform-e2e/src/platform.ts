@@ -15,20 +15,20 @@ import { type BusName, type Ended, type ServerAddresses, TestPlatform } from '#p
 import { type BrokerAddresses, MIN_SECRET_LENGTH } from '@platform/testing';
 
 /**
- * How long readiness says 503 before a service stops accepting. Long enough to be seen, short enough for a
- * test.
+ * Time for which readiness is 503 before a service stops accepting requests. Long enough to observe, short
+ * enough for a test.
  */
 export const SHUTDOWN_GRACE_MS = 2_000;
 
 interface PlatformOptions {
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
-  /** Where the buses are, instead of the broker that all suites share. */
+  /** Addresses of a broker to use instead of the one that all suites share. */
   readonly broker?: BrokerAddresses;
-  /** What an error that the suite causes on purpose says in the log. */
+  /** Log text of an error that the suite causes on purpose. */
   readonly expectedError?: string;
 }
 
-/** Databases and virtual hosts on the servers of the tests, and no program yet. */
+/** Creates databases and virtual hosts on the test servers. Starts no program. */
 export async function createPlatform({
   variables,
   broker,
@@ -58,7 +58,10 @@ export async function createPlatform({
   return platform;
 }
 
-/** Outages are warnings. @param logs by program */
+/**
+ * Fails if a log holds a defect. Outages are warnings, not defects.
+ * @param logs logs by program
+ */
 function expectNoDefect(logs: ReadonlyMap<string, string>, expectedError: string | undefined): void {
   const isExpected = (line: string): boolean => expectedError !== undefined && line.includes(expectedError);
   const found = [...logs].flatMap(([program, log]) =>
@@ -69,7 +72,7 @@ function expectNoDefect(logs: ReadonlyMap<string, string>, expectedError: string
   if (found.length > 0) throw new Error(`a service misbehaved:\n  ${found.join('\n  ')}`);
 }
 
-/** A whole platform of built deployables, each a process of its own. */
+/** Starts a whole platform of built deployables, each in its own process. */
 export async function startPlatform(options: PlatformOptions = {}): Promise<TestPlatform> {
   const platform = await createPlatform(options);
   try {
@@ -86,7 +89,7 @@ export function tour(platform: TestPlatform, overrides: Variables = {}): Promise
   return platform.runToEnd('tour', ['tools/tour/main.ts'], variables);
 }
 
-/** Bodies of what lies in error and skipped queues: messages that somebody could not make sense of. */
+/** Returns the bodies of the messages in error and skipped queues, which a receiver could not handle. */
 export async function rejectedMessages(platform: TestPlatform): Promise<string[]> {
   const rejected: string[] = [];
   for (const name of ['main', 'scheduling'] satisfies BusName[]) {
@@ -98,7 +101,7 @@ export async function rejectedMessages(platform: TestPlatform): Promise<string[]
   return rejected;
 }
 
-/** The secrets that a platform is configured with: kinds by value. */
+/** Returns the secrets in a platform's configuration, as a map from value to kind. */
 export function knownSecrets({ secrets, settings }: TestPlatform): ReadonlyMap<string, string> {
   const found = new Map<string, string>([[DEVELOPMENT_PASSWORD, 'development password']]);
   for (const [key, secret] of Object.entries(APPLICATION_SECRETS))
@@ -106,15 +109,15 @@ export function knownSecrets({ secrets, settings }: TestPlatform): ReadonlyMap<s
   for (const [name, value] of secrets.entries()) found.set(value, name);
   for (const url of [settings.mainBusUrl, settings.schedulingBusUrl]) {
     const password = decodeURIComponent(new URL(url).password);
-    // `guest` is the name of a product's account as well.
+    // Excludes `guest`, which is also an account name of the broker.
     if (password.length >= MIN_SECRET_LENGTH) found.set(password, 'server password');
   }
   return found;
 }
 
 /**
- * Makes every statement of a kind on the task service's database, e.g. `INSERT ON task.schedules`, take so
- * long, so that what it belongs to is under way for as long as a test needs.
+ * Makes every statement of a kind on the task service's database, e.g. `INSERT ON task.schedules`, take
+ * `durationMs`, so that its request or message is in progress for as long as a test needs.
  */
 export async function slowDown(platform: TestPlatform, kind: string, durationMs: number): Promise<void> {
   await platform.query(
@@ -125,12 +128,12 @@ export async function slowDown(platform: TestPlatform, kind: string, durationMs:
   );
 }
 
-/** Ends what `slowDown` began, once the statements under way are over. */
+/** Reverts `slowDown`, after the statements in progress have ended. */
 export async function speedUp(platform: TestPlatform): Promise<void> {
   await platform.query('task', 'DROP FUNCTION public.take_time() CASCADE');
 }
 
-/** How many statements are taking their time now. */
+/** Returns the number of statements that `slowDown` is delaying now. */
 export async function slowStatements(platform: TestPlatform): Promise<number> {
   const [row] = await platform.query<{ count: number }>(
     'task',
@@ -142,15 +145,16 @@ export async function slowStatements(platform: TestPlatform): Promise<number> {
 const HOUR_MS = 3_600_000;
 
 /**
- * Several processes of the built task service on one database and one virtual host, and nothing else of the
- * platform: without an auth service they take no requests, but they schedule, publish and consume.
+ * Several processes of the built task service on one database and one virtual host, without the rest of the
+ * platform. They accept no requests, because there is no auth-service, but they schedule, publish and
+ * consume.
  */
 export class TaskCluster {
   readonly processes: Program[] = [];
 
   private constructor(readonly platform: TestPlatform) {}
 
-  /** A migrated database and a virtual host, no process yet. */
+  /** Creates a migrated database and a virtual host. Starts no process. */
   static async prepare(options: Pick<PlatformOptions, 'expectedError'> = {}): Promise<TaskCluster> {
     const platform = await createPlatform({
       ...options,
@@ -158,7 +162,7 @@ export class TaskCluster {
         SHUTDOWN_GRACE_MS: '0',
         LOG_LEVEL: 'warn',
         RABBITMQ_SCHEDULING_URL: mainBusUrl,
-        // Nobody answers there.
+        // Nothing listens on this port.
         AUTH_SERVICE_URL: localUrl(9),
       }),
     });
@@ -174,7 +178,7 @@ export class TaskCluster {
     return this.platform.query<Row>('task', statement);
   }
 
-  /** Starts a process whose wall clock is off by `clockOffsetHours`. */
+  /** Starts a process whose wall clock is ahead by `clockOffsetHours`. */
   async start(clockOffsetHours = 0, overrides: Variables = {}): Promise<Program> {
     const started = await this.platform.addReplica('task', {
       variables: { CLOCK_OFFSET_MS: String(clockOffsetHours * HOUR_MS), ...overrides },
@@ -185,7 +189,7 @@ export class TaskCluster {
     return started;
   }
 
-  /** Runs the operator's command line to its end, as `node admin.js …` in the image does. */
+  /** Runs the operator's command line to its end, like `node admin.js …` in the image. */
   administer(...args: string[]): Promise<Ended> {
     const { settings } = this.platform;
     const variables = {
@@ -197,7 +201,7 @@ export class TaskCluster {
   }
 
   async stop(): Promise<void> {
-    // A stopped process takes no other signal.
+    // A process stopped by SIGSTOP handles no other signal.
     for (const running of this.processes) if (!running.hasEnded()) running.signal('SIGCONT');
     await this.platform.stop('SIGKILL');
   }

@@ -4,18 +4,17 @@ import type { AddressInfo } from 'node:net';
 import { secretsIn } from '@platform/testing';
 import { END_OF_EXAMPLE, type Example } from './examples';
 
-/** A request that went through, and its answer. */
+/** A forwarded request and its response. */
 export interface Exchange {
   method: string;
-  /** With its query. */
+  /** The path with its query. */
   path: string;
   status: number;
   body: string;
 }
 
 /**
- * Stands before a program, passes everything on unchanged, and remembers the secrets that went through in
- * either direction.
+ * A proxy in front of a program. Forwards everything unchanged and records the secrets in both directions.
  */
 export class RecordingProxy {
   readonly secrets = new Map<string, string>();
@@ -26,15 +25,17 @@ export class RecordingProxy {
     private readonly onExchange: (exchange: Exchange) => void,
   ) {}
 
-  /** @param target address of the program, which need not run yet
-   *  @param onExchange called before the answer is passed on */
+  /**
+   * @param target address of the program, which need not run yet
+   * @param onExchange called before the response is forwarded
+   */
   static async start(
     target: string,
     onExchange: (exchange: Exchange) => void = () => undefined,
   ): Promise<RecordingProxy> {
     const server = createServer((incoming, outgoing) => {
-      proxy.passOn(target, incoming, outgoing).catch((error: unknown) => {
-        // As if the program were not there.
+      proxy.forward(target, incoming, outgoing).catch((error: unknown) => {
+        // The client sees a broken connection, as without the program.
         outgoing.destroy(error instanceof Error ? error : undefined);
       });
     });
@@ -51,21 +52,26 @@ export class RecordingProxy {
     await once(this.server, 'close');
   }
 
-  private async passOn(target: string, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  private async forward(target: string, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await bodyOf(incoming);
-    this.remember(incoming, incoming.url, body);
+    this.recordSecrets(incoming, incoming.url, body);
     const { method, headers } = incoming;
     const sent = request(new URL(incoming.url ?? '/', target), { method, headers });
     sent.end(body);
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-    const answered = await bodyOf(answer);
-    this.remember(answer, incoming.url, answered);
-    const status = answer.statusCode ?? 502;
-    this.onExchange({ method: method ?? '', path: incoming.url ?? '', status, body: answered.toString() });
-    outgoing.writeHead(status, answer.headers).end(answered);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const responseBody = await bodyOf(response);
+    this.recordSecrets(response, incoming.url, responseBody);
+    const status = response.statusCode ?? 502;
+    this.onExchange({
+      method: method ?? '',
+      path: incoming.url ?? '',
+      status,
+      body: responseBody.toString(),
+    });
+    outgoing.writeHead(status, response.headers).end(responseBody);
   }
 
-  private remember({ headers }: IncomingMessage, url: string | undefined, body: Buffer): void {
+  private recordSecrets({ headers }: IncomingMessage, url: string | undefined, body: Buffer): void {
     for (const [value, kind] of secretsIn({ url, headers, body: body.toString() }))
       this.secrets.set(value, kind);
   }
@@ -75,29 +81,32 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat((await message.toArray()) as Buffer[]);
 }
 
-/** Stands before services and notes which example asked them what. */
+/** Proxies in front of services that record which example sent which request. */
 export class ExampleTraffic {
   private readonly proxies: RecordingProxy[] = [];
   private exchanges: Exchange[] = [];
 
-  /** @returns the address to reach `target` at */
+  /**
+   * Starts a proxy in front of `target`.
+   * @returns the proxy's address
+   */
   async before(target: string): Promise<string> {
     const proxy = await RecordingProxy.start(target, (exchange) => this.exchanges.push(exchange));
     this.proxies.push(proxy);
     return proxy.url;
   }
 
-  /** Forgets what went through so far, and gives it. */
+  /** Returns and clears the exchanges so far. */
   take(): Exchange[] {
-    const taken = this.exchanges;
+    const exchanges = this.exchanges;
     this.exchanges = [];
-    return taken.filter(({ path }) => !path.startsWith(END_OF_EXAMPLE));
+    return exchanges.filter(({ path }) => !path.startsWith(END_OF_EXAMPLE));
   }
 
   /**
-   * What went through, by the heading of the example that did it. A request repeated within an example counts
-   * once: a feed polls.
-   * @param background calls that no example waits for, so that nobody can say where they belong; left out
+   * Returns the requests by the heading of the example that sent them. A request repeated within an example
+   * counts once, because a feed polls.
+   * @param background requests to omit, because no example waits for them and they may occur at any time
    */
   callsByHeading(examples: readonly Example[], background: readonly string[] = []): Record<string, string[]> {
     const calls = new Map(examples.map(({ heading }) => [heading, new Set<string>()]));
@@ -119,7 +128,7 @@ export class ExampleTraffic {
 
 const UUID = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
 
-/** e.g. `POST /auth/token/user 401, reason 1` */
+/** Returns a summary such as `POST /auth/token/user 401, reason 1`. */
 function summary({ method, path, status, body }: Exchange): string {
   const [pathname = ''] = path.split('?');
   const reason = /"rejectionReason":(\d+)/.exec(body)?.[1];

@@ -1,4 +1,4 @@
-// Preloaded by a process under test: its wall clock is CLOCK_OFFSET_MS ahead of everybody else's. Timers are not affected.
+// Preloaded by a process under test. Sets its wall clock CLOCK_OFFSET_MS ahead. Does not affect timers.
 'use strict';
 const offsetMs = Number(process.env.CLOCK_OFFSET_MS);
 const RealDate = globalThis.Date;

@@ -7,7 +7,7 @@ import { createPlatform } from '../src/platform';
 
 const DIST = join(__dirname, '../../../dist');
 
-/** Runs a deployable that cannot start, to its end. */
+/** Runs a deployable that cannot start, and waits for its end. */
 async function failToStart(entry: string, env: Record<string, string> = {}) {
   const running = await runProcess({ entry: join(DIST, entry), env });
   return { exitCode: await running.exited, output: running.output() };
@@ -22,7 +22,10 @@ interface LogLine {
 
 const WRONG_ADDRESS = expect.stringContaining('must look like postgres://') as string;
 
-/** Every line that a program wrote. @throws when one is not JSON */
+/**
+ * Parses every line that a program wrote.
+ * @throws if a line is not JSON
+ */
 function linesOf(output: string): LogLine[] {
   return output
     .split('\n')
@@ -30,19 +33,19 @@ function linesOf(output: string): LogLine[] {
     .map((line) => JSON.parse(line) as LogLine);
 }
 
-/** What the only line of a program says of its variables. */
+/** Returns the configuration problems in the only line that a program wrote. */
 function problemsIn(output: string): object {
   const lines = linesOf(output);
   expect(lines).toEqual([expect.objectContaining({ level: 'fatal', msg: 'invalid configuration' })]);
   return lines[0]?.problems ?? {};
 }
 
-/** Those that cannot start say so at level fatal. */
+/** Deployables that cannot start log at level fatal. */
 beforeEach(permitFaults);
 
 describe('a deployable without its configuration', () => {
   it.each(SERVICE_NAMES)(
-    '%s ends with a failure that names every variable and shows no value',
+    '%s fails with an error that names every invalid variable and shows no value',
     async (name) => {
       const { exitCode, output } = await failToStart(`apps/${name}-service/main.js`, {
         DATABASE_URL: 'mysql://root:hunter2@127.0.0.1/db',
@@ -55,13 +58,13 @@ describe('a deployable without its configuration', () => {
     },
   );
 
-  it.each(SERVICE_NAMES)('%s does not migrate, and says which variable is missing', async (name) => {
+  it.each(SERVICE_NAMES)('%s does not migrate, and names the missing variable', async (name) => {
     const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`);
     expect(exitCode).toBe(1);
     expect(problemsIn(output)).toEqual({ DATABASE_URL: ['is required'] });
   });
 
-  it.each(SERVICE_NAMES)('%s does not migrate a database that it cannot talk to', async (name) => {
+  it.each(SERVICE_NAMES)('%s does not migrate with an invalid database address', async (name) => {
     const { exitCode, output } = await failToStart(`apps/${name}-service/migrate.js`, {
       DATABASE_URL: 'mysql://root:hunter2@127.0.0.1/db',
       MIGRATION_DATABASE_URL: 'hunter2',
@@ -73,7 +76,7 @@ describe('a deployable without its configuration', () => {
     });
   });
 
-  it('auth-service touches no schema when the address of one store is wrong', async () => {
+  it('auth-service migrates no schema if the address of one store is invalid', async () => {
     const { exitCode, output } = await failToStart('apps/auth-service/migrate.js', {
       DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
       INTERNAL_LEGACY_DATABASE_URL: 'hunter2',
@@ -82,7 +85,7 @@ describe('a deployable without its configuration', () => {
     expect(problemsIn(output)).toEqual({ INTERNAL_LEGACY_DATABASE_URL: [WRONG_ADDRESS] });
   });
 
-  it('loads no development identities, and says what is missing', async () => {
+  it('loads no development identities, and names the invalid variables', async () => {
     const { exitCode, output } = await failToStart('apps/auth-service/load-development-identities.js', {
       NODE_ENV: 'production',
       SECRET_ENCRYPTION_KEY: 'short-secret',
@@ -102,7 +105,7 @@ describe('a deployable without its configuration', () => {
     ['scheduling', 'RABBITMQ_SCHEDULING_URL'],
     ['completion-receiver', 'RABBITMQ_MAIN_URL'],
     ['identity-provider', 'CLIENT_SECRET'],
-  ])('neighbour %s ends with a failure that names %s and not its value', async (name, variable) => {
+  ])('neighbour %s fails with an error that names %s and not its value', async (name, variable) => {
     const { exitCode, output } = await failToStart(`tools/neighbours/${name}.js`, { [variable]: 'hunter2' });
     expect(exitCode).toBe(1);
     expect(output).toContain(variable);
@@ -110,7 +113,7 @@ describe('a deployable without its configuration', () => {
   });
 });
 
-describe('a deployable whose database is not as configured', () => {
+describe('a deployable that cannot connect to its database', () => {
   let platform: TestPlatform;
 
   beforeAll(async () => {
@@ -129,7 +132,7 @@ describe('a deployable whose database is not as configured', () => {
     return { ...serviceEnvironment(service, platform.settings), [names[0]]: app!, [names[1]]: owner! };
   }
 
-  it.each(SERVICES)('$name says so while it waits for one', async (service) => {
+  it.each(SERVICES)('$name warns while it waits for an unreachable database', async (service) => {
     const env = environment(service, (url) => (url.port = '9'));
     const running = await runProcess({ entry: join(DIST, '..', service.bundle), env });
     await eventually(() =>
@@ -148,18 +151,15 @@ describe('a deployable whose database is not as configured', () => {
       { name, program: bundle },
       { name, program: migrate },
     ]),
-  )(
-    '$program tells of a wrong password in its last line, and writes JSON only',
-    async ({ name, program }) => {
-      const service = SERVICES.find((each) => each.name === name)!;
-      const env = environment(service, (url) => (url.password = 'hunter2-wrong'));
-      const { exitCode, output } = await failToStart(join('..', program), env);
-      expect(exitCode).toBe(1);
-      expect(linesOf(output).at(-1)).toMatchObject({
-        level: 'fatal',
-        msg: expect.stringMatching(/password/),
-      });
-      expect(output).not.toContain('hunter2');
-    },
-  );
+  )('$program reports a wrong password in its last line, and writes only JSON', async ({ name, program }) => {
+    const service = SERVICES.find((each) => each.name === name)!;
+    const env = environment(service, (url) => (url.password = 'hunter2-wrong'));
+    const { exitCode, output } = await failToStart(join('..', program), env);
+    expect(exitCode).toBe(1);
+    expect(linesOf(output).at(-1)).toMatchObject({
+      level: 'fatal',
+      msg: expect.stringMatching(/password/),
+    });
+    expect(output).not.toContain('hunter2');
+  });
 });

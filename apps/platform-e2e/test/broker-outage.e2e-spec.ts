@@ -5,14 +5,16 @@ import { logIn, TaskApi } from '../src/api';
 import { rejectedMessages, startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;
-/** Some 20 s as a rule. */
+/** Usually about 20 s. */
 const JOURNEY_TIMEOUT_MS = 180_000;
 const FACILITIES = [601, 602, 603, 604, 605, 606];
-/** Schedules of each facility while the broker goes or comes back, and while it is away. */
+/**
+ * Schedules per facility while the broker stops or returns (AROUND), and while it is unavailable (DURING).
+ */
 const AROUND = 6;
 const DURING = 15;
-/** A request answers from the database alone; the broker's silence must not reach it. */
-const ANSWER_LIMIT_MS = 5_000;
+/** Requests need only the database, so an unavailable broker must not delay them. */
+const MAX_RESPONSE_MS = 5_000;
 const OBSERVER = 'observer';
 
 describe('an outage of the broker, with two task-service processes', () => {
@@ -34,19 +36,20 @@ describe('an outage of the broker, with two task-service processes', () => {
     try {
       await platform.stop();
     } finally {
-      // Also when a failed test left it stopped, and nothing could be taken away there.
+      // Also if a failed test left the broker stopped, so that platform.stop() could not delete its virtual
+      // hosts.
       await broker.stop();
     }
   }, START_TIMEOUT_MS);
 
-  /** Schedules of one journey, and how long the slowest answer took. */
+  /** Creates schedules, and measures the slowest response. */
   class Writers {
     readonly created = new Map<number, string[]>(FACILITIES.map((facilityId) => [facilityId, []]));
     slowestMs = 0;
 
     /**
-     * Creates `count` schedules of each facility, one after the other, at the two processes in turn; each is
-     * answered 201.
+     * Creates `count` schedules per facility, one after the other, at the two processes in turn. Each request
+     * must be answered with 201.
      */
     async create(count: number): Promise<void> {
       await Promise.all(
@@ -76,7 +79,9 @@ describe('an outage of the broker, with two task-service processes', () => {
       'SELECT attempts, parked_at FROM task.outbox',
     );
 
-  /** What came to the receiving side, by facility, each event at its first coming. */
+  /**
+   * Returns the schedule ids that the observer received for a facility, in the order of their first arrival.
+   */
   async function receivedFirst(facilityId: number): Promise<string[]> {
     for (const { body } of await platform.bus('main').get(OBSERVER, 10_000)) {
       const { message } = JSON.parse(body) as { message: { facilityId: number; scheduleId: string } };
@@ -85,7 +90,7 @@ describe('an outage of the broker, with two task-service processes', () => {
     return [...new Set(received.get(facilityId))];
   }
 
-  /** Everything has left the message store, in order, and was applied once by everybody it concerns. */
+  /** Checks that the outbox is empty, that events arrived in order, and that each was applied once. */
   async function expectDrained(created: ReadonlyMap<number, string[]>): Promise<void> {
     await eventually(async () => expect(await outbox()).toEqual([]), { timeoutMs: 60_000, intervalMs: 200 });
     for (const [facilityId, ids] of created) {
@@ -111,35 +116,39 @@ describe('an outage of the broker, with two task-service processes', () => {
     expect(await rejectedMessages(platform)).toEqual([]);
   }
 
-  /** The broker goes while events are on their way to it. */
+  /** Creates schedules while the broker stops, so that events are in flight. */
   const during = (end: () => Promise<unknown>) => (writers: Writers) =>
     Promise.all([writers.create(AROUND), end()]);
 
-  /** Every broker uses more than one byte; it sees a new limit at once. */
+  /** With a limit of 1 byte the broker blocks publishers at once. */
   const limitMemory = (...limit: string[]) => broker.server.control('set_vm_memory_high_watermark', ...limit);
 
   it.each<[string, (writers: Writers) => Promise<unknown>, () => Promise<unknown>]>([
-    ['is stopped in order', during(() => broker.server.end('SIGTERM')), () => broker.server.start()],
+    ['is stopped gracefully', during(() => broker.server.end('SIGTERM')), () => broker.server.start()],
     ['is killed', during(() => broker.server.end('SIGKILL')), () => broker.server.start()],
-    ['takes no messages for want of memory', () => limitMemory('absolute', '1'), () => limitMemory('0.4')],
+    [
+      'blocks publishers because of its memory limit',
+      () => limitMemory('absolute', '1'),
+      () => limitMemory('0.4'),
+    ],
   ])(
-    'answers 201 while the broker %s, and the backlog drains in the order of each facility when it is back',
-    async (_how, lose, regain) => {
+    'responds 201 while the broker %s, and drains the backlog in order per facility when it is back',
+    async (_how, breakBroker, restoreBroker) => {
       const writers = new Writers();
-      await lose(writers);
+      await breakBroker(writers);
       await writers.create(DURING);
       await readiness(503);
       for (const { url } of replicas) expect((await fetch(`${url}/health/live`)).status).toBe(200);
       const waiting = await outbox();
       expect(waiting.length).toBeGreaterThanOrEqual(FACILITIES.length * DURING);
-      // An outage is nobody's refusal.
+      // An outage does not count as a failed attempt.
       expect(waiting.filter(({ attempts }) => attempts > 0)).toEqual([]);
-      await regain();
-      // What is created while the backlog drains stays behind it.
+      await restoreBroker();
+      // Events created while the backlog drains must arrive after it.
       await writers.create(AROUND);
       await readiness(200);
       await expectDrained(writers.created);
-      expect(writers.slowestMs).toBeLessThan(ANSWER_LIMIT_MS);
+      expect(writers.slowestMs).toBeLessThan(MAX_RESPONSE_MS);
     },
     JOURNEY_TIMEOUT_MS,
   );

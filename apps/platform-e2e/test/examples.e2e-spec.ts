@@ -28,7 +28,7 @@ const [CALLING, AUTH_CLIENT, SETTINGS_CLIENT] = [
   'libs/settings-client/README.md',
 ] as const;
 
-/** The commands of the guide, up to what is for a browser. */
+/** Returns the commands of the guide, up to the part for a browser. */
 function guideCommands({ settings }: TestPlatform): string {
   const printed = guide(settings.ports, '/state');
   const [, commands = ''] = /another terminal:\n([\s\S]*?)\n *# single sign-on/.exec(printed) ?? [];
@@ -42,7 +42,7 @@ const { it: itWithCurl } = testsThatNeed(
   missing.length === 0 ? null : `no ${missing.join(', ')}`,
 );
 
-describe('the examples of the documentation, run as they stand', () => {
+describe('the examples of the documentation, run unchanged', () => {
   let platform: TestPlatform;
   let folder: ExampleFolder;
   const traffic = new ExampleTraffic();
@@ -76,7 +76,7 @@ describe('the examples of the documentation, run as they stand', () => {
     return examples.filter((example) => example.language === language);
   }
 
-  /** Every body that a 200 brought is as the pages say. */
+  /** Checks that every body of a 200 response matches the pages. */
   function expectBodies(): void {
     for (const { method, path, status, body } of traffic.take())
       for (const [pattern, expected] of BODIES)
@@ -158,7 +158,7 @@ describe('the examples of the documentation, run as they stand', () => {
   );
 
   itWithCurl(
-    'what npm start prints for pasting',
+    'the commands that npm start prints',
     async () => {
       const ended = await folder.runShell('guide.sh', guideCommands(platform), { PATH });
       expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
@@ -175,14 +175,17 @@ describe('the examples of the documentation, run as they stand', () => {
   );
 
   it(
-    'are well typed',
+    'pass the type check',
     async () => {
       expect(await folder.typeCheck()).toEqual({ exitCode: 0, stdout: '', stderr: '' });
     },
     RUN_TIMEOUT_MS,
   );
 
-  /** Runs examples as one module. @returns the value of `result` at its end */
+  /**
+   * Runs examples as one module.
+   * @returns the value of `result` at the end
+   */
   async function run(name: string, examples: readonly Example[], result: string): Promise<unknown> {
     const module = typeScriptModule(examples, `console.log(JSON.stringify(${result}));\n`);
     const ended = await folder.runModule(name, module, variables);

@@ -1,4 +1,4 @@
-/** What the examples of docs/calling-auth-service.md ask, by heading, and what they are answered. */
+/** Requests of the examples in docs/calling-auth-service.md with their responses, by heading. */
 const GRANTED = '200, reason 0';
 const token = (path: string, outcome = GRANTED): string => `POST /auth/token/${path} ${outcome}`;
 
@@ -12,7 +12,7 @@ const FLOWS = {
 };
 const WINDOWS_IS_OFF = 'GET /auth/token/user/winauth 401, reason 8';
 const HAS_ACCESS = 'GET /auth/accessPoints/SecurityEditor~~AccessPointName~~Scheduling/hasAccess 200';
-/** Read behind the verifier's back, too. */
+/** The verifier also reads this in the background. */
 export const JWKS = 'GET /auth/.well-known/jwks.json 200';
 const REVOCATIONS = 'GET /auth/revocations 200';
 const SESSIONS = 'GET /auth/sessions 200';
@@ -51,7 +51,7 @@ export const CALLING_BY_TYPESCRIPT: Record<string, string[]> = {
   Sessions: [SESSIONS, 'DELETE /auth/sessions/{id} 204', LOGGED_OUT],
 };
 
-/** The code of the test vector that the page has its readers check. */
+/** The code of the test vector on the page. */
 export const VECTOR_CODE = 'ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=';
 
 const jwt = expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/) as unknown;
@@ -61,7 +61,7 @@ const revocation = {
   revocationDate: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)$/) as unknown,
 };
 
-/** Bodies of successful answers, by method and path. */
+/** Bodies of successful responses, by method and path. */
 export const BODIES: readonly (readonly [RegExp, unknown])[] = [
   [
     /^POST \/auth\/token\/(user|trust|trust-simple|refresh|bearer|openId|code|trustedToken)$/,
@@ -73,7 +73,7 @@ export const BODIES: readonly (readonly [RegExp, unknown])[] = [
     }),
   ],
   [
-    // Trust is not among them: a technician without an account gets no refresh token.
+    // Not for trust: a technician without an account gets no refresh token.
     /^POST \/auth\/token\/(user|refresh|openId|code)$/,
     expect.objectContaining({ refreshToken: expect.anything() }),
   ],

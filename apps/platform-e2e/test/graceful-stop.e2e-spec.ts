@@ -6,11 +6,11 @@ const QUEUE = 'task-service.task-instance-generation';
 const PREPARE_TIMEOUT_MS = 60_000;
 const JOURNEY_TIMEOUT_MS = 240_000;
 const FACILITY = 501;
-/** A statement ends by itself after 12 s: the service's own limit. */
+/** Below 12 s, the service's own statement timeout. */
 const LONG_MS = 9_000;
 const SHORT_MS = 3_000;
 
-describe('SIGTERM of a task-service process with a message in process', () => {
+describe('SIGTERM of a task-service process that is processing a message', () => {
   let cluster: TaskCluster;
 
   beforeEach(async () => {
@@ -27,7 +27,7 @@ describe('SIGTERM of a task-service process with a message in process', () => {
   const instances = () => cluster.query('SELECT 1 FROM task.instances');
   const waiting = async () => (await cluster.bus.get(QUEUE, 10)).length;
 
-  /** Sends a message whose handler takes so long, and waits until it is under way. */
+  /** Sends a message whose handler takes `durationMs`, and waits until it is in progress. */
   async function occupy(durationMs: number): Promise<void> {
     const { platform, bus } = cluster;
     await slowDown(platform, 'INSERT ON task.instances', durationMs);
@@ -48,7 +48,7 @@ describe('SIGTERM of a task-service process with a message in process', () => {
   }
 
   it(
-    'finishes it, so that it comes to nobody again',
+    'finishes the message, which is not delivered again',
     async () => {
       const running = await cluster.start();
       await occupy(SHORT_MS);
@@ -61,14 +61,14 @@ describe('SIGTERM of a task-service process with a message in process', () => {
   );
 
   it(
-    'gives it back when it cannot finish it in time, and another process does it, once',
+    'returns the message to the queue if time runs out, and another process handles it once',
     async () => {
       const running = await cluster.start(0, { SHUTDOWN_TIMEOUT_MS: '1000' });
       await occupy(LONG_MS);
       await running.stop('SIGTERM');
-      // The process has gone before its work was done.
+      // The process ended before its statement.
       expect(await slowStatements(cluster.platform)).toBe(1);
-      // Waits for the statement, whose transaction nobody commits any more.
+      // Waits for the end of the statement. Its transaction is rolled back, because its client is gone.
       await speedUp(cluster.platform);
       expect(await instances()).toEqual([]);
       await cluster.start();

@@ -12,7 +12,7 @@ const PAGES = globSync(['*.md', 'docs/**/*.md', 'libs/*/README.md', 'docker/*.md
 const read = (path: string): string => readFileSync(join(WORKSPACE, path), 'utf8');
 
 describe('the documentation', () => {
-  it.each(PAGES)('%s links to what is there, and names npm scripts that exist', (page) => {
+  it.each(PAGES)('%s has no dead links, and names only existing npm scripts', (page) => {
     const markdown = read(page);
     const dead = relativeLinks(markdown).filter((link) => {
       const [path = '', anchor] = link.split('#');
@@ -30,22 +30,24 @@ describe('the documentation', () => {
     const pages = readdirSync(join(WORKSPACE, 'docs'), { withFileTypes: true }).map((entry) =>
       entry.isDirectory() ? `${entry.name}/README.md` : entry.name,
     );
-    const there = pages.filter((page) => page !== 'README.md' && existsSync(join(WORKSPACE, 'docs', page)));
-    expect(listed).toEqual(expect.arrayContaining(there));
+    const existing = pages.filter(
+      (page) => page !== 'README.md' && existsSync(join(WORKSPACE, 'docs', page)),
+    );
+    expect(listed).toEqual(expect.arrayContaining(existing));
   });
 
   it.each([
     ['auth:admin', ['applications', 'keys', 'revocations']],
     ['settings:admin', ['export', 'import', 'compare', 'restore']],
     ['task:admin', ['outbox', 'errors']],
-  ])('promises help on %s', async (script, words) => {
+  ])('prints help for %s', async (script, words) => {
     const { stdout } = await run('npm', 'run', '--silent', script, '--', '--help');
     for (const word of words) expect(stdout).toContain(word);
   });
 
-  it('lists the flags of npm start that there are', async () => {
+  it('lists exactly the flags of npm start', async () => {
     const flags = [...read('docs/development.md').matchAll(/^\| `(--[\w-]+)/gm)].map(([, flag]) => flag);
-    // By npm it would install packages first, where they are not what the lock file says.
+    // Not through npm, which would first install packages if they differ from the lock file.
     const { stdout } = await run(process.execPath, 'tools/start/main.ts', '--help');
     expect([...stdout.matchAll(/^ +(?:-h, )?(--[\w-]+)/gm)].map(([, flag]) => flag).sort()).toEqual(
       flags.sort(),

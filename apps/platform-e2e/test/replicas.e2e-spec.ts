@@ -8,7 +8,7 @@ import { describedMetrics } from '../src/examples';
 import { rejectedMessages, SHUTDOWN_GRACE_MS, startPlatform } from '../src/platform';
 
 const JOURNEY_TIMEOUT_MS = 90_000;
-/** For the work after the grace: closing connections on a busy machine. */
+/** Time for closing connections after the grace period, on a busy machine. */
 const CLOSING_MS = 8_000;
 
 describe('two replicas', () => {
@@ -22,7 +22,7 @@ describe('two replicas', () => {
 
   afterAll(() => platform.stop(), JOURNEY_TIMEOUT_MS);
 
-  it.each(SERVICE_NAMES)('expose, of %s, every metric that docs/operations.md describes', async (name) => {
+  it.each(SERVICE_NAMES)('of %s expose every metric that docs/operations.md describes', async (name) => {
     const operations = await readFile(join(__dirname, '../../../docs/operations.md'), 'utf8');
     const described = describedMetrics(operations, `${name}-service`);
     expect(described).toContain('http_request_duration_seconds');
@@ -46,7 +46,7 @@ describe('two replicas', () => {
       replicas.push(platform.programAt(platform.url('task')), await platform.addReplica('task'));
     }, JOURNEY_TIMEOUT_MS);
 
-    it('apply the event of each schedule once, whichever of them took it', async () => {
+    it('apply the event of each schedule once, whichever replica created it', async () => {
       const created = await Promise.all(
         Array.from({ length: 10 }, async (_, index) => {
           const [here, there] = index % 2 === 0 ? replicas : replicas.toReversed();
@@ -73,7 +73,7 @@ describe('two replicas', () => {
       expect(new Set(ids).size).toBe(1);
     });
 
-    it('complete an instance once when both are asked at the same time', async () => {
+    it('complete an instance once for concurrent requests to both', async () => {
       const [first, second] = replicas as [Program, Program];
       const scheduleId = await task(first).createSchedule();
       const [instance] = await eventually(async () => {
@@ -82,23 +82,24 @@ describe('two replicas', () => {
         return found;
       });
       const { taskInstanceId } = instance as Instance;
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         [first, second, first, second].map((replica) => task(replica).complete(taskInstanceId)),
       );
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
       await eventually(async () => {
-        const heard = await fetch(
+        const completions = await fetch(
           `${platform.url('completions')}/completions?taskInstanceId=${taskInstanceId}`,
         );
-        expect(((await heard.json()) as { completions: unknown[] }).completions).toHaveLength(1);
+        expect(((await completions.json()) as { completions: unknown[] }).completions).toHaveLength(1);
       });
     });
 
-    it('carry on when one of them is killed', async () => {
+    it('continue when one of them is killed', async () => {
       const [survivor, victim] = replicas as [Program, Program];
       const scheduleId = await task(victim).createSchedule();
       await victim.stop('SIGKILL');
-      // What the victim held comes back once the broker and the database miss its connections.
+      // Messages held by the killed replica are redelivered once broker and database notice its lost
+      // connections.
       await eventually(async () => expect(await task(survivor).instances(scheduleId)).not.toHaveLength(0), {
         timeoutMs: 25_000,
       });
@@ -106,7 +107,7 @@ describe('two replicas', () => {
   });
 
   it.each(SERVICE_NAMES)(
-    'let one %s service go on SIGTERM: unready at once, then an orderly end',
+    'stop one %s service gracefully on SIGTERM: not ready at once, then exit code 0',
     async (name) => {
       const replica = await platform.addReplica(name);
       const signalledAtMs = performance.now();

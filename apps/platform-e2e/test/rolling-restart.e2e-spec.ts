@@ -12,10 +12,10 @@ import {
 } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;
-/** Some 20 s as a rule. */
+/** Usually about 20 s. */
 const JOURNEY_TIMEOUT_MS = 240_000;
 const WORKERS = 4;
-/** Under load means that so many more schedules are acknowledged before each signal. */
+/** Number of schedules that must be acknowledged before each signal, as proof of load. */
 const BETWEEN_SIGNALS = 15;
 
 describe('SIGTERM of each task-service replica in turn, under load', () => {
@@ -29,7 +29,7 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
 
   afterAll(() => platform.stop(), START_TIMEOUT_MS);
 
-  /** Ends the process behind a target as a rolling update does, and puts a new one in its place. */
+  /** Replaces the process behind a target, like a rolling update. */
   async function replace(target: Target): Promise<void> {
     const replica = platform.programAt(target.url);
     replica.signal('SIGTERM');
@@ -43,7 +43,7 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
   }
 
   it(
-    'fails no request, and loses and duplicates nothing in effect',
+    'fails no request, and neither loses nor duplicates any effect',
     async () => {
       const targets: Target[] = [platform.url('task'), (await platform.addReplica('task')).url].map(
         (url) => ({
@@ -52,20 +52,20 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
         }),
       );
       const workload = new Workload(targets, carl, WORKERS);
-      const moreAcknowledged = (): Promise<void> => {
-        const least = workload.schedules.size + BETWEEN_SIGNALS;
-        return eventually(() => expect(workload.schedules.size).toBeGreaterThanOrEqual(least));
+      const waitForMoreSchedules = (): Promise<void> => {
+        const minimum = workload.schedules.size + BETWEEN_SIGNALS;
+        return eventually(() => expect(workload.schedules.size).toBeGreaterThanOrEqual(minimum));
       };
       for (const target of targets) {
-        await moreAcknowledged();
+        await waitForMoreSchedules();
         const before = workload.schedules.size;
         await replace(target);
-        // The other replica took requests all the while.
+        // The other replica accepted requests throughout.
         expect(workload.schedules.size).toBeGreaterThan(before);
       }
-      await moreAcknowledged();
+      await waitForMoreSchedules();
       await workload.finish();
-      await eventually(() => nothingIsOnItsWay(), { timeoutMs: 20_000, intervalMs: 200 });
+      await eventually(() => expectEmptyOutbox(), { timeoutMs: 20_000, intervalMs: 200 });
       await expectSchedulesOnce(workload);
       await expectEventsOnce(workload);
       expect(await rejectedMessages(platform)).toEqual([]);
@@ -74,28 +74,28 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
   );
 
   it(
-    'answers a request that it took before, however long that takes beyond the grace',
+    'responds to a request accepted before SIGTERM, even after the grace period',
     async () => {
       const { url } = await platform.addReplica('task');
       await slowDown(platform, 'INSERT ON task.schedules', 2 * SHUTDOWN_GRACE_MS);
-      const answer = new TaskApi(url, carl, { connection: 'close' }).createSchedule();
+      const creation = new TaskApi(url, carl, { connection: 'close' }).createSchedule();
       await eventually(async () => expect(await slowStatements(platform)).toBe(1));
       const replica = platform.programAt(url);
       replica.signal('SIGTERM');
-      await expect(answer).resolves.toEqual(expect.any(String));
+      await expect(creation).resolves.toEqual(expect.any(String));
       expect(await replica.exited()).toBe(0);
       await speedUp(platform);
     },
     JOURNEY_TIMEOUT_MS,
   );
 
-  async function nothingIsOnItsWay(): Promise<void> {
+  async function expectEmptyOutbox(): Promise<void> {
     expect(await platform.query('task', 'SELECT message_id FROM task.outbox')).toEqual([]);
   }
 
   /**
-   * Each acknowledged schedule, no other, and for each its instances: 30 days ahead, or 31 when a day began
-   * meanwhile.
+   * Checks that exactly the acknowledged schedules exist, each with its instances for 30 days, or 31 if a day
+   * began during the test.
    */
   async function expectSchedulesOnce({ schedules }: Workload): Promise<void> {
     const stored = await platform.query<{
@@ -117,8 +117,7 @@ describe('SIGTERM of each task-service replica in turn, under load', () => {
   }
 
   /**
-   * One event for each acknowledged schedule and completion in the ledgers of those who wait for them, and no
-   * others.
+   * Checks that receivers got exactly one event for each acknowledged schedule and completion, and no others.
    */
   async function expectEventsOnce({ schedules, completions }: Workload): Promise<void> {
     await eventually(async () => {

@@ -3,14 +3,14 @@ import { Random } from '#platform/random.ts';
 import { TaskCluster } from '../src/platform';
 
 const QUEUE = 'task-service.task-instance-generation';
-/** The due triggers of each case. Source of the full size: the reliability goals. */
+/** Number of due triggers per case. Source of the full size: the reliability goals. */
 const TRIGGERS = testSize('TEST_DUE_TRIGGERS', { quick: 2_000, full: 10_000 });
-/** Some 35 s as a rule at the full size; a machine that does much else at the same time takes far longer. */
+/** Usually about 35 s at full size, but far longer on a busy machine. */
 const LIMIT_MS = Math.max(300_000, 60 * TRIGGERS);
 
 const DAY_MS = 86_400_000;
 
-/** Facilities with a schedule, in which a trigger applied twice would show. */
+/** Number of facilities with a schedule, whose instances would show a trigger applied twice. */
 const WITH_SCHEDULE = 200;
 
 describe('a cluster of task-service processes', () => {
@@ -42,12 +42,12 @@ describe('a cluster of task-service processes', () => {
     return row?.count ?? 0;
   }
 
-  /** Kills, or stops for a while, one process after another, until `isOver`. */
+  /** Kills one process after another, or suspends it for a while, until `isOver`. */
   async function disturb(random: Random, isOver: () => Promise<boolean>): Promise<string[]> {
     const done: string[] = [];
     while (!(await isOver())) {
       const victim = random.pick(cluster.processes);
-      await passes(random.integer(100, 1_000));
+      await letTimePass(random.integer(100, 1_000));
       const isKill = random.chance(0.5);
       done.push(isKill ? 'kill -9' : 'SIGSTOP');
       if (isKill) {
@@ -55,7 +55,7 @@ describe('a cluster of task-service processes', () => {
         await victim.start();
       } else {
         victim.signal('SIGSTOP');
-        await passes(random.integer(200, 2_000));
+        await letTimePass(random.integer(200, 2_000));
         victim.signal('SIGCONT');
       }
     }
@@ -66,12 +66,12 @@ describe('a cluster of task-service processes', () => {
     { replicas: 2, triggers: TRIGGERS, seed: 20_260_329 },
     { replicas: 3, triggers: TRIGGERS, seed: 20_261_025 },
   ])(
-    'of $replicas fires $triggers due triggers once each through kills and stops, clocks an hour apart (seed $seed)',
+    'of $replicas fires each of $triggers due triggers once, despite kills, suspensions and clocks an hour apart (seed $seed)',
     async ({ replicas, triggers, seed }) => {
-      // Clocks −1 h, 0 and +1 h of the database's.
+      // Clocks at −1 h, 0 and +1 h relative to the database.
       for (let index = 0; index < replicas; index += 1) await cluster.start(index - 1);
       await addDueTriggers(triggers);
-      // Through firing, publishing and most of applying.
+      // Covers firing, publishing and most of the applying.
       const isOver = async () => (await count('task.inbox')) >= 0.8 * triggers;
       expect((await disturb(new Random(seed), isOver)).length).toBeGreaterThanOrEqual(3);
       await eventually(
@@ -81,8 +81,8 @@ describe('a cluster of task-service processes', () => {
         },
         { timeoutMs: 0.8 * LIMIT_MS, intervalMs: 500 },
       );
-      // One fire per facility, at its instant, none of them a misfire by a node's clock, and each message
-      // applied.
+      // One fire per facility, at its due time, none marked as a misfire because of a node's clock, and every
+      // message applied.
       expect(await count('task.fires')).toBe(triggers);
       expect(await count('(SELECT DISTINCT facility_id FROM task.fires) AS f')).toBe(triggers);
       expect(await count('task.fires WHERE misfired')).toBe(0);
@@ -92,8 +92,8 @@ describe('a cluster of task-service processes', () => {
         ),
       ).toBe(0);
       expect(await count(`task.triggers WHERE state <> 'WAITING' OR next_fire_at <= now()`)).toBe(0);
-      // Generated once: until the fire after next, the first of January after the coming one; one day more or
-      // less when a day began.
+      // Instances are generated once, up to the fire after next: January 1 of the year after next. One day
+      // more or less if a day began during the test.
       const [instances] = await cluster.query<{ least: number; most: number }>(
         `SELECT min(count)::int AS least, max(count)::int AS most FROM (
            SELECT (SELECT count(*) FROM task.instances WHERE schedule_id = schedule.schedule_id) FROM task.schedules AS schedule) AS c`,
@@ -108,8 +108,11 @@ describe('a cluster of task-service processes', () => {
   );
 });
 
-/** Time in which a process lives, or stands still: what is tested here is what happens at any moment. */
-async function passes(durationMs: number): Promise<void> {
+/**
+ * Lets time pass while a process runs or is suspended. A fixed delay is intended here: the fault must hit at
+ * any moment.
+ */
+async function letTimePass(durationMs: number): Promise<void> {
   const endsAtMs = performance.now() + durationMs;
   await eventually(() => expect(performance.now()).toBeGreaterThanOrEqual(endsAtMs), { intervalMs: 20 });
 }

@@ -6,27 +6,27 @@ import { signIn, statusOf } from '#platform/callers.ts';
 import { startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 120_000;
-/** From the acknowledgement until the last process refuses. Source: decision 0026. */
+/** Maximum time from the acknowledgement until every process refuses the token. Source: decision 0026. */
 const EVERYWHERE_MS = 2_000;
 const FREEZE_MS = 5_000;
-/** Of eight at a time; 30 for the figures of docs/reliability.md. */
+/** Number of rounds with eight parallel lanes; 30 for the figures in docs/reliability.md. */
 const ROUNDS = Number(process.env['TEST_ENDINGS'] ?? 4);
 const REPORTS = {
   applicationKey: 'demo-reports',
   sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
 };
 
-/** A way in, and what ends it. */
+/** A way to get a token, and a way to end its validity. */
 interface Lane {
-  enter: () => Promise<string>;
+  signInAnew: () => Promise<string>;
   end: (token: string) => Promise<void>;
 }
 
-describe('what has ended, with two processes of each service', () => {
+describe('a revoked session, subject or application, with two processes of each service', () => {
   let platform: TestPlatform;
   let auth: [Program, Program];
-  /** A route of every process that any valid token may call. */
-  let doors: string[];
+  /** One route per process that accepts any valid token. */
+  let routes: string[];
   let ivy: string;
 
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('what has ended, with two processes of each service', () => {
       platform.addReplica('task'),
     ]);
     auth = [platform.programAt(platform.url('auth')), second];
-    doors = [
+    routes = [
       ...auth.map(({ url }) => `${url}/auth/me`),
       ...[platform.url('settings'), settings.url].map((url) => `${url}/platform/v1/diagnostics/database`),
       ...[platform.url('task'), task.url].map((url) => `${url}/Schedules?pageSize=1`),
@@ -48,12 +48,12 @@ describe('what has ended, with two processes of each service', () => {
   afterAll(() => platform.stop(), START_TIMEOUT_MS);
 
   async function expectEverywhere(token: string, status: number): Promise<void> {
-    expect(await Promise.all(doors.map((door) => statusOf('GET', door, token)))).toEqual(
-      doors.map(() => status),
+    expect(await Promise.all(routes.map((route) => statusOf('GET', route, token)))).toEqual(
+      routes.map(() => status),
     );
   }
 
-  /** How long it takes until every process refuses a token, in milliseconds. */
+  /** Returns the time until every process refuses a token, in milliseconds. */
   async function untilRefused(token: string, timeoutMs: number): Promise<number> {
     const startedAtMs = performance.now();
     await eventually(() => expectEverywhere(token, 401), { timeoutMs });
@@ -64,22 +64,25 @@ describe('what has ended, with two processes of each service', () => {
     expect(await statusOf('PUT', `${auth[1].url}/auth/revocations/${path}`, ivy)).toBe(200);
   }
 
-  /** Enters and ends again and again. @returns how long each end took to be in force everywhere */
-  async function endAgainAndAgain({ enter, end }: Lane): Promise<number[]> {
+  /**
+   * Gets a token and ends it in each round.
+   * @returns the time until each end was effective everywhere
+   */
+  async function measureEnds({ signInAnew, end }: Lane): Promise<number[]> {
     const durations: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const token = await enter();
+      const token = await signInAnew();
       await expectEverywhere(token, 200);
       await end(token);
       durations.push(await untilRefused(token, 10_000));
     }
-    await expectEverywhere(await enter(), 200);
+    await expectEverywhere(await signInAnew(), 200);
     return durations;
   }
 
-  it('is refused by all of them within two seconds, and a fresh sign-in works at once', async () => {
+  it('is refused by all processes within 2 s, and a new sign-in works at once', async () => {
     const session: Lane = {
-      enter: () => signIn(auth[0].url, 'carl.customer', 2),
+      signInAnew: () => signIn(auth[0].url, 'carl.customer', 2),
       end: async (token) => expect(await statusOf('POST', `${auth[1].url}/auth/logout`, token)).toBe(204),
     };
     const subjects = [
@@ -93,15 +96,15 @@ describe('what has ended, with two processes of each service', () => {
       session,
       session,
       ...subjects.map(([user, persona, subject]) => ({
-        enter: () => signIn(auth[0].url, user, persona),
+        signInAnew: () => signIn(auth[0].url, user, persona),
         end: () => revoke(`sub/${subject}`),
       })),
       {
-        enter: () => signIn(auth[0].url, 'carl.customer', 2, REPORTS),
+        signInAnew: () => signIn(auth[0].url, 'carl.customer', 2, REPORTS),
         end: () => revoke('client_id/demo-reports'),
       },
     ];
-    const durations = (await Promise.all(lanes.map(endAgainAndAgain))).flat();
+    const durations = (await Promise.all(lanes.map(measureEnds))).flat();
     const p99Ms = percentile(durations, 0.99);
     const figures = `p50 ${percentile(durations, 0.5).toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;
     process.stdout.write(
@@ -110,7 +113,7 @@ describe('what has ended, with two processes of each service', () => {
     expect(p99Ms).toBeLessThanOrEqual(EVERYWHERE_MS);
   }, 180_000);
 
-  it('is refused soon after the process that the others ask for revocations was frozen for five seconds', async () => {
+  it('is refused within 2 s after the process that serves revocations was frozen for 5 s', async () => {
     const token = await signIn(auth[1].url, 'carl.customer', 2);
     await expectEverywhere(token, 200);
     const frozenAtMs = performance.now();

@@ -3,7 +3,7 @@ import { eventually } from '@platform/testing';
 import { TaskCluster } from '../src/platform';
 
 const EXCHANGE = 'Platform.Contracts:TaskInstanceCompletedEvent';
-/** A message as the outbox keeps it. */
+/** A message as stored in the outbox. */
 const COMPLETION = {
   taskInstanceId: randomUUID(),
   scheduleId: randomUUID(),
@@ -15,7 +15,7 @@ const COMPLETION = {
 const REQUESTS = 'task-service.task-instance-generation';
 const ERRORS = `${REQUESTS}_error`;
 const START_TIMEOUT_MS = 150_000;
-/** Some ten commands, each a process of its own. */
+/** About ten commands, each in its own process. */
 const JOURNEY_TIMEOUT_MS = 240_000;
 
 interface Line {
@@ -24,7 +24,7 @@ interface Line {
   facilityId?: number;
 }
 
-describe('the operator’s command line as a process beside a running task-service', () => {
+describe('the operator’s command line, next to a running task-service', () => {
   let cluster: TaskCluster;
 
   beforeAll(async () => {
@@ -34,13 +34,13 @@ describe('the operator’s command line as a process beside a running task-servi
   }, START_TIMEOUT_MS);
   afterAll(() => cluster.stop(), START_TIMEOUT_MS);
 
-  const done = async (...args: string[]): Promise<string> => {
+  const runAdmin = async (...args: string[]): Promise<string> => {
     const { exitCode, output } = await cluster.administer(...args);
     expect([args, exitCode, output]).toEqual([args, 0, output]);
     return output;
   };
   const list = async (subject: string): Promise<Line[]> =>
-    JSON.parse(await done(subject, 'list', '--json')) as Line[];
+    JSON.parse(await runAdmin(subject, 'list', '--json')) as Line[];
   const idsOf = (lines: readonly Line[]): string[] => lines.map(({ messageId }) => messageId).sort();
 
   it(
@@ -59,9 +59,9 @@ describe('the operator’s command line as a process beside a running task-servi
           [facilityId, id, COMPLETION],
         ]);
       expect(idsOf(await list('outbox'))).toEqual([replayed, discarded].sort());
-      expect(await done('outbox', 'show', replayed)).toContain('"name": "operator"');
-      expect(await done('outbox', 'replay', replayed)).toContain('1 replayed');
-      expect(await done('outbox', 'discard', discarded, '--yes')).toContain('1 discarded');
+      expect(await runAdmin('outbox', 'show', replayed)).toContain('"name": "operator"');
+      expect(await runAdmin('outbox', 'replay', replayed)).toContain('1 replayed');
+      expect(await runAdmin('outbox', 'discard', discarded, '--yes')).toContain('1 discarded');
       expect(await list('outbox')).toEqual([]);
       await eventually(async () =>
         expect((await cluster.bus.get('completions', 5)).map(({ body }) => JSON.parse(body).message)).toEqual(
@@ -73,7 +73,7 @@ describe('the operator’s command line as a process beside a running task-servi
   );
 
   it(
-    'lists, shows, replays and discards what was put into error queues',
+    'lists, shows, replays and discards messages in error queues',
     async () => {
       const [replayed, discarded] = [randomUUID(), randomUUID()];
       for (const id of [replayed, discarded])
@@ -91,20 +91,20 @@ describe('the operator’s command line as a process beside a running task-servi
         { timeoutMs: 60_000 },
       );
       expect(lines[0]).toMatchObject({ queue: ERRORS, reason: 'invalid' });
-      expect(await done('errors', 'show', replayed)).toContain('not a number');
-      expect(await done('errors', 'discard', discarded, '--yes')).toContain('1 discarded');
-      expect(await done('errors', 'replay', replayed)).toContain('1 replayed');
-      // It went through the service again, which put it aside again.
+      expect(await runAdmin('errors', 'show', replayed)).toContain('not a number');
+      expect(await runAdmin('errors', 'discard', discarded, '--yes')).toContain('1 discarded');
+      expect(await runAdmin('errors', 'replay', replayed)).toContain('1 replayed');
+      // The service consumed it again and moved it to the error queue again.
       await eventually(async () => expect(idsOf(await list('errors'))).toEqual([replayed]), {
         timeoutMs: 60_000,
       });
-      expect(await done('errors', 'discard', '--all', '--yes')).toContain('1 discarded');
+      expect(await runAdmin('errors', 'discard', '--all', '--yes')).toContain('1 discarded');
     },
     JOURNEY_TIMEOUT_MS,
   );
 
   it(
-    'says by its exit code that it found nothing, or was asked for nothing it knows',
+    'exits with 1 if it finds nothing, and with 2 for an unknown command',
     async () => {
       const missing = randomUUID();
       expect(await cluster.administer('outbox', 'replay', missing)).toEqual({

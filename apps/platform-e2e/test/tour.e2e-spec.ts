@@ -8,7 +8,7 @@ import { findLeaks } from '@platform/testing';
 import { knownSecrets, rejectedMessages, startPlatform, tour as walk } from '../src/platform';
 import { RecordingProxy } from '../src/recording-proxy';
 
-/** Starting seven processes, and walking, on a machine with two cores. */
+/** Time for starting seven processes and running the tour on a machine with two cores. */
 const JOURNEY_TIMEOUT_MS = 90_000;
 
 const WRONG_PASSWORD = 'not-the-password-of-anybody';
@@ -17,8 +17,8 @@ const WRONG_SECRET = 'not-the-secret-of-any-application';
 describe('the tour', () => {
   let platform: TestPlatform;
   /**
-   * Everybody, the services themselves included, talks to the services through these, so that all secrets
-   * used are known.
+   * All clients, including the services themselves, reach the services through these proxies, which record
+   * every secret used.
    */
   let proxies: Record<ServiceName, RecordingProxy>;
   const tourOutputs: string[] = [];
@@ -28,7 +28,7 @@ describe('the tour', () => {
       const proxy = (name: ServiceName) => RecordingProxy.start(localUrl(ports[name]));
       proxies = { auth: await proxy('auth'), settings: await proxy('settings'), task: await proxy('task') };
       const { url } = proxies.auth;
-      // The most talkative level: nothing may be hidden by the level alone.
+      // Log level trace, so that secrets are not just hidden by the log level.
       const callback = `${url}/auth/token/openId`;
       return {
         AUTH_SERVICE_URL: url,
@@ -69,7 +69,7 @@ describe('the tour', () => {
     JOURNEY_TIMEOUT_MS,
   );
 
-  it('is shown in the README as it is', async () => {
+  it('matches the excerpt in the README', async () => {
     const readme = await readFile(join(__dirname, '../../../README.md'), 'utf8');
     const [, excerpt = ''] = /\n## The tour\n[\s\S]*?```\n([\s\S]*?)```/.exec(readme) ?? [];
     const steps = excerpt.match(/^ *\d+ {2}\S.*$/gm) ?? [];
@@ -79,7 +79,7 @@ describe('the tour', () => {
     );
   });
 
-  it('shows no token, password or secret, and no colours where there is no terminal', async () => {
+  it('shows no token, password or secret, and no colours without a terminal', async () => {
     const { output } = await tour();
     expect(output).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]+/);
     expect(output).not.toContain('Demo-Passw0rd!');
@@ -90,7 +90,7 @@ describe('the tour', () => {
     expect(output).not.toContain('\u001b[');
   });
 
-  it('fails at the step where a password is wrong, with what it expected and what came', async () => {
+  it('fails at the step with a wrong password, with the expected and the actual status', async () => {
     const { exitCode, output } = await tour({ TOUR_PASSWORD: WRONG_PASSWORD });
     expect(exitCode).toBe(1);
     expect(output).toMatch(/the status is not as expected\s+expected +200\s+actual +401/);
@@ -104,8 +104,8 @@ describe('the tour', () => {
     expect(output).toMatch(/expected +200\s+actual +401/);
   });
 
-  it('lets every neighbour go on SIGTERM with exit code 0', async () => {
-    // The last walk's events are delivered by then; nobody after this needs a neighbour.
+  it('stops every neighbour on SIGTERM with exit code 0', async () => {
+    // The events of the last tour have been delivered, and no later test needs a neighbour.
     const neighbours = NEIGHBOURS.map(({ port }) => platform.programAt(platform.url(port)));
     expect(await Promise.all(neighbours.map((neighbour) => neighbour.stop()))).toEqual([0, 0, 0, 0]);
   });
@@ -118,8 +118,8 @@ describe('the tour', () => {
     expect(output).toContain('ECONNREFUSED');
   });
 
-  it('leaves no secret, password, code or token of all these walks in any log', async () => {
-    // What is written while stopping counts too.
+  it('leaves no secret, password, code or token of these tours in any log', async () => {
+    // Stops the services first, because lines written while stopping count too.
     await Promise.all(
       SERVICE_NAMES.filter((name) => name !== 'settings').map((name) =>
         platform.programAt(platform.url(name)).stop(),
@@ -149,7 +149,7 @@ describe('the tour', () => {
     for (const name of SERVICE_NAMES)
       expect([...logs].find(([program]) => program.startsWith(`${name}-service`))?.[1]).toMatch(/request/);
     expect(findLeaks(secrets, logs)).toEqual([]);
-    // To whoever walks it, the tour shows setting values as it shows every answer, and the used-up names of
+    // The tour's own output may show setting values, like all responses, and the used state and nonce of
     // sign-ins.
     const shown: readonly string[] = ['settingValue', 'state', 'nonce'];
     const hidden = new Map([...secrets].filter(([, kind]) => !shown.includes(kind)));

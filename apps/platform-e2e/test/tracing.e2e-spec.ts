@@ -15,10 +15,7 @@ describe('one trace', () => {
   let collector: TraceCollector;
   let platform: TestPlatform;
 
-  /**
-   * A caller's journey: log in, see which facilities there are, create a schedule, complete its first
-   * instance.
-   */
+  /** A caller's journey: sign in, list facilities, create a schedule, complete its first instance. */
   beforeAll(async () => {
     collector = await startTraceCollector();
     platform = await startPlatform({
@@ -35,7 +32,7 @@ describe('one trace', () => {
     });
     const task = new TaskApi(platform.url('task'), token, headers);
     const scheduleId = await task.createSchedule();
-    // Asked outside of the trace: how often depends on the machine.
+    // Polled outside the trace, because the number of requests depends on the machine.
     const observer = new TaskApi(platform.url('task'), token);
     const [instance] = await eventually(async () => {
       const found = await observer.instances(scheduleId);
@@ -50,7 +47,7 @@ describe('one trace', () => {
     await collector.close();
   }, JOURNEY_TIMEOUT_MS);
 
-  /** Lines of a program in this trace. */
+  /** Returns the log lines of a program in this trace. */
   function linesOf(program: string): string[] {
     return [...platform.logs()]
       .filter(([name]) => name.includes(program))
@@ -75,7 +72,7 @@ describe('one trace', () => {
     });
   });
 
-  it('connects the spans of all services, each under the one that caused it', async () => {
+  it('connects the spans of all services, each under its cause', async () => {
     const spans = await eventually(() => {
       const found = collector.spans().filter((span) => span.traceId === traceId);
       for (const name of [
@@ -92,18 +89,18 @@ describe('one trace', () => {
       const parent = byId.get(parentSpanId);
       return parent === undefined ? [parentSpanId, name] : [...pathOf(parent), name];
     };
-    // What everything hangs under in the end is the caller's own span.
+    // The root of all spans is the caller's own span.
     expect(new Set(spans.map((span) => pathOf(span)[0]))).toEqual(new Set([CALLER]));
     const consumed = spans.find(({ name }) => name === 'process task-service.schedule-created');
-    // The scheduling service in between records no spans and passes on the trace as it came.
+    // The scheduling service in between records no spans and forwards the trace context unchanged.
     expect(consumed && pathOf(consumed)).toEqual([
       CALLER,
       'POST /Schedules',
       'publish Platform.Contracts:ScheduleCreatedEvent',
       'process task-service.schedule-created',
     ]);
-    const asked = spans.find(({ name, service }) => name === 'GET' && service === 'auth-service');
-    expect(asked && pathOf(asked).slice(1)).toEqual([
+    const request = spans.find(({ name, service }) => name === 'GET' && service === 'auth-service');
+    expect(request && pathOf(request).slice(1)).toEqual([
       'GET /auth/buid/:businessUnitId/facility-access',
       'GET',
     ]);

@@ -11,7 +11,7 @@ import { AccessTokenVerifier } from './token/access-token-verifier';
 import type { LegacyIssuer } from './token/access-token-verifier';
 import type { Caller } from './token/caller';
 
-/** What a service says about the tokens it accepts. */
+/** Which access tokens a service accepts, and where it reads keys and revocations. */
 export interface AccessTokensOptions {
   issuer: string;
   audience: string;
@@ -19,16 +19,16 @@ export interface AccessTokensOptions {
   revocations: RevocationSource;
   clock?: Clock;
   legacyIssuers?: readonly LegacyIssuer[];
-  /** Intervals and limits of the revocation feed; see their defaults there. */
+  /** Intervals and limits of the revocation feed. `RevocationFeedOptions` documents the defaults. */
   revocationFeed?: Omit<RevocationFeedOptions, 'source' | 'clock' | 'onOutage'>;
 }
 
-/** Validates tokens in an application of whatever framework: a verifier with the revocations it looks at. */
+/** Validates access tokens in any framework: a token verifier plus the revocation feed that it checks. */
 export class AccessTokenValidator {
   readonly verifier: AccessTokenVerifier;
   readonly revocations: RevocationFeed;
 
-  /** @param onOutage see `RevocationFeedOptions` */
+  /** @param options `onOutage` is documented at `RevocationFeedOptions` */
   constructor(options: AccessTokensOptions & Pick<RevocationFeedOptions, 'onOutage'>) {
     const { revocations: source, revocationFeed, ...rest } = options;
     const { clock, onOutage } = rest;
@@ -42,8 +42,8 @@ export class AccessTokenValidator {
   }
 
   /**
-   * Reads the revocations and keeps them up to date from now on. Resolves after the first attempt, whether or
-   * not it succeeded: until one does, no token is accepted.
+   * Starts polling revocations. Resolves after the first attempt, whether or not it succeeded. Until one
+   * attempt succeeds, every token is refused.
    */
   start(): Promise<void> {
     return this.revocations.start();
@@ -54,11 +54,11 @@ export class AccessTokenValidator {
   }
 
   /**
-   * Who sent a request.
-   * @param authorization its header
-   * @throws {AccessTokenError} when there is no good token
-   * @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach; `accessRefusal`
-   * says how to respond to both
+   * Returns the caller of a request.
+   * @param authorization value of the `Authorization` header
+   * @throws {AccessTokenError} when the header holds no valid token
+   * @throws {TokenVerificationUnavailableError} when keys or revocations cannot be read. `accessRefusal` maps
+   * both errors to a response.
    */
   async callerOf(authorization: string | undefined): Promise<Caller> {
     const token = bearerToken(authorization);
@@ -67,7 +67,7 @@ export class AccessTokenValidator {
   }
 }
 
-/** Where a service gets tokens of its own; `TokenProvider` of the client library is one. */
+/** Supplies the service's own access tokens. `TokenProvider` of `@platform/auth-client` implements it. */
 export interface OwnTokens {
   getToken(): Promise<string>;
   invalidate(token: string): void;
@@ -77,17 +77,17 @@ export interface AuthServiceTrust {
   authServiceUrl: string;
   issuer: string;
   audience: string;
-  /** The keys that auth-service does not publish: those of HS256, and of legacy issuers. */
+  /** Keys that auth-service does not publish: HS256 keys and those of legacy issuers. */
   keys?: KeySource;
   legacyIssuers?: readonly LegacyIssuer[];
-  /** With these the revocations are read. */
+  /** The tokens with which the service reads revocations. */
   ownTokens: OwnTokens;
   fetch?: typeof globalThis.fetch;
 }
 
 /**
- * The options of a service that accepts the tokens of an auth-service: its keys, published or given, and its
- * revocations.
+ * Returns the options for accepting tokens of one auth-service: the given keys, the keys that it publishes,
+ * and its revocations.
  */
 export function trustAuthService(trust: AuthServiceTrust): AccessTokensOptions {
   const { authServiceUrl, issuer, audience, keys = staticKeys([]), legacyIssuers = [], ownTokens } = trust;

@@ -1,4 +1,4 @@
-// What the package offers to Nest applications besides published.ts.
+// The package's exports for Nest applications, in addition to published.ts.
 export { AccessTokensModule } from './nest/access-tokens.module';
 export { AccessTokenHost } from './nest/access-token-host';
 export { CurrentCaller, Public, RequireInternalAdministrator, RequirePersona } from './nest/access-rules';

@@ -1,5 +1,5 @@
-// The published types of passport-jwt bring Express and eleven more packages. This declares what the strategy
-// uses of version 4.
+// The published types of passport-jwt depend on Express and eleven more packages. This file declares only
+// what the strategy uses of version 4.
 declare module 'passport-jwt' {
   import type { KeyObject } from 'node:crypto';
   import type { Algorithm, VerifyOptions } from 'jsonwebtoken';

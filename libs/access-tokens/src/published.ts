@@ -1,4 +1,4 @@
-// What the package offers to applications of any framework. The workspace imports index.ts.
+// The package's exports for applications of any framework. Code in this workspace imports index.ts instead.
 export { AccessTokenValidator, trustAuthService } from './access-token-validator';
 export type { AccessTokensOptions, AuthServiceTrust, OwnTokens } from './access-token-validator';
 export {

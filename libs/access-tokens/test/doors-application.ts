@@ -57,7 +57,7 @@ class LobbyController {
   }
 }
 
-/** One application, and the keys and revocations behind it, which the test changes. */
+/** An application with the keys and revocations that it uses, so that the test can change them. */
 export interface DoorsApplication {
   app: NestFastifyApplication;
   keys: KeyRing;
@@ -66,8 +66,8 @@ export interface DoorsApplication {
 }
 
 /**
- * A small service whose routes show every kind of rule. Revocations are polled every 10 ms and too old after
- * 1.5 s, more than a busy machine pauses.
+ * Starts a small service with one route for each kind of access rule. Revocations are polled every 10 ms.
+ * They are too old after 1.5 s, which is longer than a busy machine pauses.
  */
 export async function startDoorsApplication(): Promise<DoorsApplication> {
   const keys = new KeyRing(testKeys());

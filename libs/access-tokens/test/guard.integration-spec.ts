@@ -10,7 +10,7 @@ import { HOSTILE_TOKENS } from './hostile-tokens';
 import { es256Token, rs256Token, token } from './token-builder';
 import type { TokenParts } from './token-builder';
 
-/** A token of this moment. */
+/** Returns a token issued now. */
 function current(parts: TokenParts = {}, make = token): string {
   const now = Math.floor(SYSTEM_CLOCK.now().getTime() / 1_000);
   const times = { iat: now, nbf: now, auth_time: now, exp: now + 600 };
@@ -26,9 +26,9 @@ describe('AccessTokenGuard', () => {
   afterEach(() => started.app.close());
 
   const get = (path: string, bearer?: string): Promise<Response> => {
-    const asking = request(started.app.getHttpServer()).get(path);
-    return (bearer === undefined ? asking : asking.set('Authorization', `Bearer ${bearer}`)).then(
-      (answer) => answer,
+    const test = request(started.app.getHttpServer()).get(path);
+    return (bearer === undefined ? test : test.set('Authorization', `Bearer ${bearer}`)).then(
+      (response) => response,
     );
   };
   const status = async (path: string, bearer?: string): Promise<number> => (await get(path, bearer)).status;
@@ -37,57 +37,57 @@ describe('AccessTokenGuard', () => {
     ['HS256', token],
     ['RS256', rs256Token],
     ['ES256', es256Token],
-  ] as const)('lets a caller with a good %s token in, the first time and remembered', async (_alg, make) => {
+  ] as const)('admits a caller with a valid %s token, both uncached and cached', async (_alg, make) => {
     const bearer = current({}, make);
     for (let time = 0; time < 2; time += 1) {
-      const answer = await get('/doors/any', bearer);
-      expect([answer.status, answer.body]).toEqual([200, { subject: 'personid:1001', personas: 2 }]);
+      const response = await get('/doors/any', bearer);
+      expect([response.status, response.body]).toEqual([200, { subject: 'personid:1001', personas: 2 }]);
     }
   });
 
-  it('asks for a token with the bare challenge when there is none', async () => {
+  it('responds with the bare challenge when there is no token', async () => {
     for (const headers of [
       {},
       { Authorization: 'Basic aXZ5OnB3' },
       { Authorization: 'Bearer' },
       { Authorization: 'Bearer a b' },
     ]) {
-      const answer = await request(started.app.getHttpServer()).get('/doors/any').set(headers);
-      expect(answer.status).toBe(401);
-      expect(answer.headers['www-authenticate']).toBe('Bearer');
-      expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
-      expect(answer.body).toMatchObject({ status: 401, detail: 'A bearer token is required.' });
+      const response = await request(started.app.getHttpServer()).get('/doors/any').set(headers);
+      expect(response.status).toBe(401);
+      expect(response.headers['www-authenticate']).toBe('Bearer');
+      expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
+      expect(response.body).toMatchObject({ status: 401, detail: 'A bearer token is required.' });
     }
   });
 
-  it('answers every hostile token with 401 and the same sentence, never with 5xx', async () => {
+  it('refuses every hostile token with 401, never with 5xx', async () => {
     const sendable = Object.entries(HOSTILE_TOKENS).filter(
       ([, [, text]]) => text !== '' && text.length < 8_000 && /^[\x21-\x7e]+$/.test(text),
     );
     expect(sendable.length).toBeGreaterThan(90);
     for (const [title, [, text]] of sendable) {
-      const answer = await get('/doors/any', text);
-      expect([title, answer.status]).toEqual([title, 401]);
-      expect(answer.headers['www-authenticate']).toMatch(/^Bearer/);
+      const response = await get('/doors/any', text);
+      expect([title, response.status]).toEqual([title, 401]);
+      expect(response.headers['www-authenticate']).toMatch(/^Bearer/);
     }
-    // Node refuses headers this long before any of our code: 431.
+    // Node itself refuses a header this long: 431.
     expect(await status('/doors/any', 'A'.repeat(1_000_000))).toBe(431);
   });
 
   it('says that a token expired', async () => {
-    const answer = await get('/doors/any', current({ claims: { iat: 1_000, nbf: 1_000, exp: 2_000 } }));
-    expect(answer.headers['www-authenticate']).toBe(
+    const response = await get('/doors/any', current({ claims: { iat: 1_000, nbf: 1_000, exp: 2_000 } }));
+    expect(response.headers['www-authenticate']).toBe(
       'Bearer error="invalid_token", error_description="The access token expired."',
     );
   });
 
-  it('needs no token on public routes, and looks at none', async () => {
+  it('needs no token on public routes, and ignores any', async () => {
     expect(await status('/doors/open')).toBe(200);
     expect(await status('/doors/open', 'nonsense')).toBe(200);
     expect(await status('/lobby')).toBe(200);
   });
 
-  it('guards a method of a public controller that requires something', async () => {
+  it('guards a method with a requirement in a public controller', async () => {
     expect(await status('/lobby/office')).toBe(401);
     expect(await status('/lobby/office', current())).toBe(403);
     expect(await status('/lobby/office', current({ claims: { personas: 1 } }))).toBe(200);
@@ -99,12 +99,12 @@ describe('AccessTokenGuard', () => {
     [Persona.Owner + Persona.Resident, 200],
     [Persona.InternalPartner, 403],
     [Persona.None, 403],
-  ])('lets any of the required personas in: %p → %p', async (personas, expected) => {
-    const answer = await get('/doors/customers-and-owners', current({ claims: { personas } }));
-    expect(answer.status).toBe(expected);
+  ])('admits any of the required personas: %p → %p', async (personas, expected) => {
+    const response = await get('/doors/customers-and-owners', current({ claims: { personas } }));
+    expect(response.status).toBe(expected);
     if (expected === 403) {
-      expect(answer.headers['www-authenticate']).toBe('Bearer error="insufficient_scope"');
-      expect(answer.body).toMatchObject({ status: 403 });
+      expect(response.headers['www-authenticate']).toBe('Bearer error="insufficient_scope"');
+      expect(response.body).toMatchObject({ status: 403 });
     }
   });
 
@@ -113,28 +113,28 @@ describe('AccessTokenGuard', () => {
     [{ personas: Persona.Customer, roles: ['CustomerGlobalAdministrator'] }, 200],
     [{ personas: Persona.Customer, roles: ['customerglobaladministrator'] }, 403],
     [{ personas: 31 - Persona.InternalPartner }, 403],
-  ])('knows internal administrators: %p → %p', async (claims, expected) => {
+  ])('recognises internal administrators: %p → %p', async (claims, expected) => {
     expect(await status('/doors/administrators', current({ claims }))).toBe(expected);
   });
 
-  it('refuses a remembered token once it is revoked', async () => {
+  it('refuses a cached token once it is revoked', async () => {
     const bearer = current();
     expect(await status('/doors/any', bearer)).toBe(200);
     const revocationDate = new Date(SYSTEM_CLOCK.now().getTime() + 1_000).toISOString();
     started.revocations.push({ domain: 'svc-personid', identifier: '1001', revocationDate });
     await eventually(async () => expect(await status('/doors/any', bearer)).toBe(401));
-    const answer = await get('/doors/any', bearer);
-    expect(answer.body).toMatchObject({ detail: 'The access token was revoked.' });
+    const response = await get('/doors/any', bearer);
+    expect(response.body).toMatchObject({ detail: 'The access token was revoked.' });
   });
 
-  it('refuses a remembered token once its key is gone', async () => {
+  it('refuses a cached token once its key is removed', async () => {
     const bearer = current();
     expect(await status('/doors/any', bearer)).toBe(200);
     started.keys.replace([]);
     expect(await status('/doors/any', bearer)).toBe(401);
   });
 
-  it('answers 503, and is not ready, while revocations are out of reach too long; then recovers', async () => {
+  it('responds 503 and is not ready once revocations are too old, then recovers', async () => {
     const bearer = current();
     expect(await status('/health/ready')).toBe(200);
     started.source.down = true;
@@ -144,7 +144,7 @@ describe('AccessTokenGuard', () => {
     expect(await status('/doors/open')).toBe(200);
     started.source.down = false;
     await eventually(async () => expect(await status('/doors/any', bearer)).toBe(200));
-    // The result of a check counts for a second.
+    // The result of a readiness check is cached for 1 s.
     await eventually(async () => expect(await status('/health/ready')).toBe(200));
   });
 
@@ -160,11 +160,11 @@ describe('AccessTokenGuard', () => {
     await other.app.close();
   });
 
-  it('says in the log that revocations cannot be read, with the reason, and when they can again', async () => {
+  it('logs the reason why revocations cannot be read, and the recovery', async () => {
     let log = '';
     const sink = { write: (line: string) => void (log += line), flushSync: () => undefined };
     started.app.useLogger(new ServiceLogger({ name: 'doors', level: 'info' }, sink));
-    // Listening would do this too: until then Nest keeps lines back.
+    // Nest buffers log lines until the application listens; this test flushes them itself.
     started.app.flushLogs();
     log = '';
     started.source.down = true;

@@ -27,7 +27,7 @@ function withoutClaim(name: string): Record<string, unknown> {
   return { [name]: undefined };
 }
 
-/** Signed with our own good key, so that only the payload's text can be the reason to refuse it. */
+/** Signs the text with our own valid key, so that only the payload can be the reason for the refusal. */
 const payloadText = (text: string): string => token({ claims: text });
 export const headerText = (text: string): string => token({ header: text });
 const claimsText = JSON.stringify(CLAIMS);
@@ -38,7 +38,7 @@ const attackerJwk = ec.publicKey.export({ format: 'jwk' });
 
 const LEGACY_CLAIMS = { iss: LEGACY_ISSUER, aud: 'legacy-audience' };
 
-/** Tokens of attackers and of broken issuers, each with the reason for which it must be refused. */
+/** Tokens of attackers and of faulty issuers, each with the expected reason for its refusal. */
 export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   'an empty text': ['malformed', ''],
   'two dots only': ['malformed', '..'],
@@ -307,7 +307,10 @@ export const HOSTILE_TOKENS: Record<string, [AccessTokenFailure, string]> = {
   ),
 };
 
-/** Same bytes when decoded leniently, other text: the last character of 32 bytes carries two unused bits. */
+/**
+ * Returns a different text that decodes leniently to the same bytes: the last character of 32 bytes carries
+ * two unused bits.
+ */
 function withStrayBits(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const last = alphabet.indexOf(text.at(-1) as string);

@@ -24,16 +24,16 @@ const LINKED = [
   '@nestjs/passport',
   '@nestjs/platform-express',
 ];
-/** From when a revocation is published until every service refuses the token. */
+/** Maximum time from the publication of a revocation until every service refuses the token. */
 const REVOKED_WITHIN_MS = 2_000;
 
-/** The TypeScript of a library's README, block by block. */
+/** Returns the TypeScript code blocks of a library's README. */
 async function examples(library: string): Promise<string[]> {
   const readme = await readFile(join(__dirname, '../..', library, 'README.md'), 'utf8');
   return [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code!);
 }
 
-/** What the comments of an example say that it prints. */
+/** Returns the output that the comments of an example promise. */
 function promisedOutput(code: string): string {
   const lines = [...code.matchAll(/console\.log\(.*\); \/\/ ([^:\n]*)/g)].map(
     ([, printed]) => `${printed}\n`,
@@ -41,7 +41,7 @@ function promisedOutput(code: string): string {
   return lines.join('');
 }
 
-describe('the published packages, in a project of another team', () => {
+describe('the published packages, installed in a separate project', () => {
   let project: EmptyProject;
   let auth: AuthServiceDouble;
   const servers: Record<string, { url: string; running: RunningProcess }> = {};
@@ -92,7 +92,7 @@ describe('the published packages, in a project of another team', () => {
     expect(await statusOf(me, bearer({ header: { alg: 'none' } }))).toBe(401);
   });
 
-  it.each(['fastify.mjs', 'nest.cjs'])('refuses revoked tokens in %s, soon enough', async (server) => {
+  it.each(['fastify.mjs', 'nest.cjs'])('refuses revoked tokens in %s within 2 s', async (server) => {
     const me = `${servers[server]!.url}/me`;
     const [revoked, other] = [bearer({ jti: `revoked-${server}` }), bearer({})];
     expect(await statusOf(me, revoked)).toBe(200);
@@ -104,7 +104,7 @@ describe('the published packages, in a project of another team', () => {
     expect(await statusOf(me, other)).toBe(200);
   });
 
-  it('judges personas by decorators', async () => {
+  it('enforces the persona decorators', async () => {
     const { url } = servers['nest.cjs']!;
     const customer = bearer({ personas: Persona.Customer });
     expect(await statusOf(`${url}/customers`, customer)).toBe(200);
@@ -123,7 +123,7 @@ describe('the published packages, in a project of another team', () => {
     expect(await project.run(file)).toBe(promisedOutput((await examples(library))[0]!));
   });
 
-  it('brings nothing along that its package.json does not name', async () => {
+  it('installs nothing that its package.json does not name', async () => {
     const expected = [...PACKAGES.map((name) => `@platform/${name}`), ...LINKED];
     const installed = (await project.installedPackages()).filter((path) => path.startsWith('node_modules/'));
     expect(installed.sort()).toEqual(expected.map((name) => `node_modules/${name}`).sort());

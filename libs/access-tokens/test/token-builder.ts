@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 
-/** The instant at which the tokens here are issued. */
+/** Time of issue of the tokens built here. */
 export const ISSUED_AT = new Date('2026-03-01T12:00:00Z');
 export const ISSUED_AT_SECONDS = ISSUED_AT.getTime() / 1_000;
 
@@ -36,7 +36,7 @@ export const CLAIMS = {
 export interface TokenParts {
   header?: Record<string, unknown> | string;
   claims?: Record<string, unknown> | string;
-  /** Takes the text to sign, gives the third part. */
+  /** Returns the third part of the token for the text to sign. */
   signature?: (signed: string) => string;
 }
 
@@ -55,7 +55,10 @@ export const es256 =
   (signed: string): string =>
     sign('sha256', Buffer.from(signed), { key, dsaEncoding }).toString('base64url');
 
-/** A good HS256 token of ours, but for what is overridden. Strings are taken as the JSON text itself. */
+/**
+ * Builds a valid HS256 token of our issuer, with overrides. A string replaces the whole JSON text of header
+ * or claims.
+ */
 export function token({ header = {}, claims = {}, signature = hs256() }: TokenParts = {}): string {
   const head =
     typeof header === 'string'

@@ -14,7 +14,7 @@ import {
   rsa,
 } from './token-builder';
 
-/** One key of each kind for our issuer, and a symmetric one of a legacy issuer. */
+/** Returns one key per algorithm for our issuer, and an HS256 key of a legacy issuer. */
 export function testKeys(): VerificationKey[] {
   return [
     createVerificationKey({ kid: 'hs-1', alg: 'HS256', secret: HMAC_SECRET }),
@@ -24,7 +24,10 @@ export function testKeys(): VerificationKey[] {
   ];
 }
 
-/** A verifier at the tokens' instant of issue, with a clock and keys that the test can change. */
+/**
+ * Creates a verifier whose clock starts at the tokens' time of issue. The test can change the clock and the
+ * keys.
+ */
 export function testVerifier(overrides: Partial<AccessTokenVerifierOptions> = {}): {
   verifier: AccessTokenVerifier;
   clock: ManualClock;

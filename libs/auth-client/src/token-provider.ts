@@ -1,23 +1,22 @@
 import { createTrustRequest } from './trust-request';
 
-/** Why no token came. */
+/** Reason why a token request failed. */
 export type TokenRequestFailure =
   /**
-   * The service refused: `status` and `rejectionReason` say how. Asking again with the same settings will not
-   * help.
+   * auth-service refused; see `status` and `rejectionReason`. A retry with the same settings will not help.
    */
   | 'rejected'
-  /** The service is out of reach, overloaded or sends an invalid response; it will be asked again. */
+  /** auth-service is unreachable, overloaded or sent an invalid response. The provider will retry. */
   | 'unavailable'
-  /** The caller's signal ended the wait. */
+  /** The caller's signal aborted the wait. */
   | 'aborted';
 
-/** No token could be had. Holds no secret, no code and no token. */
+/** A token could not be obtained. The error holds no secret, no code and no token. */
 export class TokenRequestError extends Error {
   override readonly name = 'TokenRequestError';
   /** HTTP status, if the service responded. */
   readonly status: number | undefined;
-  /** TokenRejectionReason, if the service gave one. Source: authentication spec, TokenRejectionReason. */
+  /** TokenRejectionReason, if the response had one. Source: authentication spec, TokenRejectionReason. */
   readonly rejectionReason: number | undefined;
 
   constructor(
@@ -36,19 +35,21 @@ export interface TokenProviderOptions {
   authServiceUrl: string;
   applicationKey: string;
   sharedSecret: string;
-  /** Persona bits to ask for. */
+  /** Persona bits to request. */
   persona: number;
-  /** The user that tokens are issued for. */
+  /** User for whom tokens are issued. */
   userName: string;
   fetch?: typeof globalThis.fetch;
-  /** The time that requests are signed with. */
+  /** Current time, with which requests are signed. Default: the system clock. */
   now?: () => Date;
-  /** Milliseconds from any origin, never going back; what lifetimes are measured with. */
+  /**
+   * Monotonic milliseconds from any origin, with which lifetimes are measured. Default: `performance.now()`.
+   */
   monotonicMs?: () => number;
-  /** Longest wait for auth-service, in milliseconds. Default 5,000. */
+  /** Timeout of a request to auth-service, in milliseconds. Default 5,000. */
   timeoutMs?: number;
   /**
-   * How long before its end a token is renewed, in milliseconds; never more than a fifth of its life. Default
+   * Time before expiry at which a token is renewed, in milliseconds. At most a fifth of its lifetime. Default
    * 5 min.
    */
   renewBeforeMs?: number;
@@ -63,14 +64,18 @@ interface HeldToken {
 const DEFAULT_TIMEOUT_MS = 5_000;
 const DEFAULT_RENEW_BEFORE_MS = 5 * 60_000;
 const FIRST_BACKOFF_MS = 250;
-/** An outage ends by itself: be back soon after it. A refusal ends when somebody acts. */
+/**
+ * Maximum backoff per failure. An outage ends by itself, so retry soon; a refusal ends only when a person
+ * acts.
+ */
 const MAX_BACKOFF_MS = { unavailable: 5_000, aborted: 5_000, rejected: 30_000 } as const;
 
 /**
- * Keeps one access token for a service's own identity (POST /auth/token/trust) and renews it before it ends.
- * However many callers wait, one request is under way; while auth-service fails, the old token serves until
- * its end, and after that callers get the last error at once until the backoff (250 ms doubling to 5 s, to 30
- * s when refused; jitter) is over.
+ * Keeps one access token for a service's own identity (POST /auth/token/trust) and renews it before it
+ * expires. At most one request is in flight, however many callers wait.
+ *
+ * While auth-service fails, callers get the old token until it expires. After that they get the last error at
+ * once until the backoff is over: 250 ms, doubling up to 5 s (30 s after a refusal), with jitter.
  */
 export class TokenProvider {
   private renewing: Promise<HeldToken> | null = null;
@@ -78,8 +83,8 @@ export class TokenProvider {
   private retryAtMs = 0;
   private lastError: TokenRequestError | null = null;
   /**
-   * Private by nature, not only by type, so that printing or serialising a provider shows no secret and no
-   * token.
+   * Private at run time, not only for the compiler, so that printing or serialising a provider shows no
+   * secret and no token.
    */
   readonly #options: TokenProviderOptions;
   #held: HeldToken | null = null;
@@ -89,17 +94,16 @@ export class TokenProvider {
   }
 
   /**
-   * A token that is good for a while yet. `signal` ends this caller's wait only; the request goes on for the
-   * others.
-   * @throws {TokenRequestError} when there is none to be had
+   * Returns a valid token. `signal` ends only this caller's wait; the request continues for the others.
+   * @throws {TokenRequestError} when no token can be obtained
    */
   async getToken(signal?: AbortSignal): Promise<string> {
     const nowMs = this.monotonicMs();
     const held = this.#held;
     if (held && nowMs < held.renewAtMs) return held.accessToken;
     if (held && nowMs < held.endsAtMs) {
-      // Still good: renew behind the caller's back, and let its failure wait for somebody who needs the
-      // result.
+      // Still valid: renew in the background. Ignore a failure here; a caller without a valid token will get
+      // it.
       this.renew().catch(() => undefined);
       return held.accessToken;
     }
@@ -107,8 +111,8 @@ export class TokenProvider {
   }
 
   /**
-   * Call it when a service refused the token with 401: the next `getToken` brings another. Old tokens are
-   * ignored.
+   * Discards a token that a service refused with 401, so that the next `getToken` requests a new one. A token
+   * other than the current one is ignored.
    */
   invalidate(token: string): void {
     if (this.#held?.accessToken === token) this.#held = null;
@@ -119,7 +123,7 @@ export class TokenProvider {
     if (this.lastError && this.monotonicMs() < this.retryAtMs) return Promise.reject(this.lastError);
     this.renewing = this.request()
       .then(
-        (token) => this.keep(token),
+        (token) => this.store(token),
         (error: unknown) => this.backOff(error),
       )
       .finally(() => {
@@ -128,10 +132,10 @@ export class TokenProvider {
     return this.renewing;
   }
 
-  private async request(): Promise<{ accessToken: string; lifetimeMs: number; askedAtMs: number }> {
+  private async request(): Promise<{ accessToken: string; lifetimeMs: number; requestedAtMs: number }> {
     const { applicationKey, sharedSecret, persona, userName, ...options } = this.#options;
-    const askedAtMs = this.monotonicMs();
-    // Published without dependencies, so without a Clock of libs/time.
+    const requestedAtMs = this.monotonicMs();
+    // No Clock of libs/time: this package is published without dependencies.
     const now = options.now?.() ?? new Date();
     const body = createTrustRequest({ applicationKey, persona, userName }, sharedSecret, now);
     const response = await (options.fetch ?? globalThis.fetch)(tokenAddress(options.authServiceUrl), {
@@ -141,13 +145,13 @@ export class TokenProvider {
       redirect: 'error',
       signal: AbortSignal.timeout(options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
     });
-    return { ...readTokenResponse(response.status, await response.text()), askedAtMs };
+    return { ...readTokenResponse(response.status, await response.text()), requestedAtMs };
   }
 
-  private keep(token: { accessToken: string; lifetimeMs: number; askedAtMs: number }): HeldToken {
-    const { accessToken, lifetimeMs, askedAtMs } = token;
+  private store(token: { accessToken: string; lifetimeMs: number; requestedAtMs: number }): HeldToken {
+    const { accessToken, lifetimeMs, requestedAtMs } = token;
     const marginMs = Math.min(this.#options.renewBeforeMs ?? DEFAULT_RENEW_BEFORE_MS, lifetimeMs / 5);
-    const endsAtMs = askedAtMs + lifetimeMs;
+    const endsAtMs = requestedAtMs + lifetimeMs;
     this.#held = { accessToken, endsAtMs, renewAtMs: endsAtMs - marginMs };
     this.failures = 0;
     this.lastError = null;
@@ -178,35 +182,34 @@ function tokenAddress(authServiceUrl: string): URL {
 function asTokenRequestError(error: unknown): TokenRequestError {
   if (error instanceof TokenRequestError) return error;
   const timedOut = error instanceof Error && error.name === 'TimeoutError';
-  const message = timedOut ? 'auth-service did not answer in time' : 'auth-service could not be asked';
+  const message = timedOut ? 'auth-service did not respond in time' : 'the request to auth-service failed';
   return new TokenRequestError('unavailable', message, { cause: error });
 }
 
-/** @throws {TokenRequestError} `aborted` as soon as the signal aborts */
+/** @throws {TokenRequestError} `aborted` when the signal aborts before `work` settles */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
     const onAbort = (): void =>
-      reject(new TokenRequestError('aborted', 'the wait for a token was ended', { cause: signal.reason }));
+      reject(new TokenRequestError('aborted', 'the wait for a token was aborted', { cause: signal.reason }));
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }
 
-/** What a TokenResponse gave us: the token and how long it lives from its issue on. */
+/** The token of a TokenResponse and its lifetime, counted from its issue. */
 interface IssuedToken {
   accessToken: string;
   lifetimeMs: number;
 }
 
-/** Statuses with which the service says "not now" rather than "no". */
+/** 4xx statuses that mean "try again later" instead of a final refusal. */
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /**
  * Reads the response of a token endpoint.
- * @throws {TokenRequestError} `rejected` for a TokenResponse that says so and for other 4xx responses, else
- * `unavailable`
+ * @throws {TokenRequestError} `rejected` for a 4xx response other than 408, 425 and 429, else `unavailable`
  */
 function readTokenResponse(status: number, text: string): IssuedToken {
   const body = parseObject(text);
@@ -218,19 +221,20 @@ function readTokenResponse(status: number, text: string): IssuedToken {
   const isFinal = status >= 400 && status < 500 && !TRANSIENT_STATUSES.has(status);
   throw new TokenRequestError(
     isFinal ? 'rejected' : 'unavailable',
-    `auth-service answered ${status}${typeof reason === 'number' ? `, rejection reason ${reason}` : ''}`,
+    `auth-service responded ${status}${typeof reason === 'number' ? `, rejection reason ${reason}` : ''}`,
     { status, ...rejectionReason },
   );
 }
 
 /**
- * From `iat` to `exp`, in milliseconds: a duration, so that it holds whatever the clocks on both sides say.
+ * Returns the duration from `iat` to `exp` in milliseconds. A duration does not depend on the clocks of
+ * either side.
  */
 function lifetimeMs(token: string): number {
   const payload = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const lifetime = (Number(payload?.['exp']) - Number(payload?.['iat'])) * 1_000;
   if (!(lifetime > 0))
-    throw new TokenRequestError('unavailable', 'auth-service answered a token without a lifetime');
+    throw new TokenRequestError('unavailable', 'auth-service returned a token without a lifetime');
   return lifetime;
 }
 

@@ -3,7 +3,7 @@ import { TrustRequestError, createTrustRequest, signTrustRequest, trustSignedTex
 import type { UnsignedTrustRequest } from './index';
 import vectors from '../trust-test-vectors.json';
 
-/** The published vectors: README of this package. */
+/** Secret of the test vectors in this package's README. */
 const SECRET = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
 const TECHNICIAN: UnsignedTrustRequest = {
   requestTimestampUtc: '2026-09-24T10:15:30.123Z',
@@ -23,7 +23,7 @@ const INTERNAL: UnsignedTrustRequest = {
 };
 
 describe('trustSignedText', () => {
-  it('is nine lines without a final line feed, empty where a field is absent or null', () => {
+  it('is nine lines without a final line feed; an absent or null field is an empty line', () => {
     expect(trustSignedText(TECHNICIAN)).toBe(
       'TRUST-HMAC-SHA256\n2026-09-24T10:15:30.123Z\nbilling-api\n4\ntech.4711\n815\nJörg Müller\n\n',
     );
@@ -49,11 +49,11 @@ describe('trustSignedText', () => {
     expect(() => trustSignedText({ ...TECHNICIAN, name })).toThrow('name must be well-formed Unicode');
   });
 
-  it('takes characters beyond the basic plane', () => {
+  it('accepts characters beyond the basic plane', () => {
     expect(trustSignedText({ ...TECHNICIAN, name: 'Jörg 😀' })).toContain('\nJörg 😀\n');
   });
 
-  it.each([1.5, NaN, Infinity, 2 ** 53, -(2 ** 53)])('refuses %p for an integer', (personID) => {
+  it.each([1.5, NaN, Infinity, 2 ** 53, -(2 ** 53)])('refuses %p as an integer', (personID) => {
     expect(() => trustSignedText({ ...TECHNICIAN, personID })).toThrow(TrustRequestError);
   });
 
@@ -69,7 +69,7 @@ describe('trustSignedText', () => {
     );
   });
 
-  it('differs for any two requests that differ', () => {
+  it('differs for any two different requests', () => {
     const text = fc
       .string({ unit: 'grapheme', maxLength: 4 })
       .filter((value) => !/[\p{Cc}\p{Cs}]/u.test(value));
@@ -94,17 +94,17 @@ describe('trustSignedText', () => {
 });
 
 describe('signTrustRequest', () => {
-  it('agrees with the vectors of the README', () => {
+  it('matches the vectors of the README', () => {
     expect(signTrustRequest(TECHNICIAN, SECRET)).toBe('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg=');
     expect(signTrustRequest(INTERNAL, SECRET)).toBe('ibkPoC6DH/x1sRnAsGzRLZ6g75BZCqjiBwdTdqtHhG4=');
   });
 
-  it.each(vectors.accepted)('agrees with the published vector: $about', (vector) => {
+  it.each(vectors.accepted)('matches the published vector: $about', (vector) => {
     expect(trustSignedText(vector.request)).toBe(vector.signedText);
     expect(signTrustRequest(vector.request, vector.sharedSecret)).toBe(vector.authenticationCode);
   });
 
-  it.each(vectors.refused)('refuses, as published: $because', ({ request }) => {
+  it.each(vectors.refused)('refuses the published vector: $because', ({ request }) => {
     expect(() => signTrustRequest(request, SECRET)).toThrow(TrustRequestError);
   });
 
@@ -114,7 +114,7 @@ describe('signTrustRequest', () => {
 });
 
 describe('createTrustRequest', () => {
-  it('stamps and signs the fields it is given', () => {
+  it('adds the timestamp and the code to the given fields', () => {
     const { requestTimestampUtc, ...fields } = TECHNICIAN;
     expect(createTrustRequest(fields, SECRET, new Date(requestTimestampUtc))).toEqual({
       ...TECHNICIAN,

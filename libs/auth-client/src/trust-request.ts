@@ -2,10 +2,10 @@ import { createHmac } from 'node:crypto';
 
 /** The signed fields of POST /auth/token/trust. Source: authentication spec, Token endpoints. */
 export interface UnsignedTrustRequest {
-  /** ISO 8601 UTC; the service accepts five minutes either way. */
+  /** ISO 8601 UTC. The service accepts a difference of up to five minutes from its clock. */
   requestTimestampUtc: string;
   applicationKey: string;
-  /** Persona bits asked for. */
+  /** Requested persona bits. */
   persona: number;
   userName: string;
   serviceProviderID?: number | null | undefined;
@@ -19,7 +19,9 @@ export interface TrustRequest extends UnsignedTrustRequest {
   authenticationCode: string;
 }
 
-/** A field of a trust request that cannot be signed unambiguously. Names the field, never its value. */
+/**
+ * A field of a trust request cannot be signed unambiguously. The message names the field, never its value.
+ */
 export class TrustRequestError extends Error {
   override readonly name = 'TrustRequestError';
 
@@ -31,13 +33,16 @@ export class TrustRequestError extends Error {
   }
 }
 
-/** First line of the signed text: names its composition and algorithm. */
+/** First line of the signed text: identifies its format and algorithm. */
 const SCHEME = 'TRUST-HMAC-SHA256';
 
-/** Cc of Unicode: C0, DEL and C1. A line feed inside a value would make two requests sign alike. */
+/**
+ * Unicode category Cc: C0, DEL and C1. With a line feed inside a value, two different requests could have the
+ * same signed text.
+ */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** With the u flag a surrogate pair is one character, so this matches lone halves only. */
+/** Matches only lone surrogates: with the `u` flag a surrogate pair is one character. */
 const LONE_SURROGATE = /\p{Cs}/u;
 
 const FIELDS = [
@@ -52,19 +57,20 @@ const FIELDS = [
 ] as const satisfies readonly (keyof UnsignedTrustRequest)[];
 
 /**
- * The text that a trust request's code is computed over: nine lines joined by line feeds, none at the end; the scheme's
- * name, then the fields in the order of `FIELDS`, as they are sent. An absent or null field is an empty line.
- * @throws {TrustRequestError} for a value with a control character or a lone surrogate, or an integer outside the safe
- *   range: such a text would not be unambiguous
+ * Returns the text that the authentication code is computed over: nine lines joined by line feeds, without a
+ * final one. The first line is the scheme's name, followed by the fields in the order of `FIELDS`, as they
+ * are sent. An absent or null field is an empty line.
+ * @throws {TrustRequestError} for a value that would make the text ambiguous: one with a control character or
+ * a lone surrogate, or an integer outside the safe range
  */
 export function trustSignedText(request: UnsignedTrustRequest): string {
   return [SCHEME, ...FIELDS.map((field) => signedLine(field, request[field]))].join('\n');
 }
 
 /**
- * The request's `authenticationCode`: HMAC-SHA256 over the signed text, keyed with the UTF-8 bytes of the
- * application's shared secret, in standard padded base64.
- * @throws {TrustRequestError} as `trustSignedText` does
+ * Returns the request's `authenticationCode`: HMAC-SHA256 over the signed text, keyed with the UTF-8 bytes of
+ * the application's shared secret, in standard padded base64.
+ * @throws {TrustRequestError} see `trustSignedText`
  */
 export function signTrustRequest(request: UnsignedTrustRequest, secret: string): string {
   return createHmac('sha256', Buffer.from(secret, 'utf8'))
@@ -73,8 +79,8 @@ export function signTrustRequest(request: UnsignedTrustRequest, secret: string):
 }
 
 /**
- * A signed request of this moment, ready to be sent once: the service accepts no code twice.
- * @throws {TrustRequestError} as `trustSignedText` does
+ * Returns a signed request with the timestamp `now`. Send it only once: the service accepts no code twice.
+ * @throws {TrustRequestError} see `trustSignedText`
  */
 export function createTrustRequest(
   fields: Omit<UnsignedTrustRequest, 'requestTimestampUtc'>,
@@ -90,7 +96,7 @@ function signedLine(field: string, value: string | number | null | undefined): s
   if (typeof value === 'number') {
     if (!Number.isSafeInteger(value))
       throw new TrustRequestError(field, 'must be an integer in the safe range');
-    // -0 would be sent as 0 and must be signed so.
+    // JSON writes -0 as 0, so it is signed as 0.
     return String(value === 0 ? 0 : value);
   }
   if (CONTROL_CHARACTER.test(value))

@@ -83,18 +83,18 @@ describe('the published package, in an empty project', () => {
       `const vectors = require('@platform/auth-client/trust-test-vectors.json');
        const { signTrustRequest } = require('@platform/auth-client');`,
     ],
-  ])('brings its test vectors to %s, and agrees with them', async (_kind, file, head) => {
+  ])('includes its test vectors for %s, and matches them', async (_kind, file, head) => {
     await project.write(file, head + VECTORS_PROGRAM);
     const { accepted, refused } = vectors;
     expect(await project.run(file)).toBe(`${String(accepted.length)} ${String(refused.length)}\n`);
   });
 
-  it('brings types for both', async () => {
+  it('includes types for both', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);
 
-  it('depends on nothing', async () => {
+  it('has no dependencies', async () => {
     expect(await project.installedPackages()).toEqual(['node_modules/@platform/auth-client']);
   });
 });

@@ -2,7 +2,7 @@ import * as mainBus from './main-bus-messages';
 import type { MessageContract } from './message-contract';
 import * as schedulingBus from './scheduling-bus-messages';
 
-/** Every message of the platform, in the order in which the documentation lists them. */
+/** All messages of the platform, in the order of the documentation. */
 export const ALL_CONTRACTS: readonly MessageContract<unknown>[] = [
   mainBus.BusinessUnitChangeV1,
   mainBus.ScheduleCreatedEvent,

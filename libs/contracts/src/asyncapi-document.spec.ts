@@ -14,12 +14,12 @@ describe('docs/asyncapi.yaml', () => {
   const { version } = JSON.parse(manifest) as { version: string };
   const document = asyncApiDocument(ALL_CONTRACTS, TASK_SERVICE_OPERATIONS, version);
 
-  it('says what the contracts say', () => {
+  it('is up to date with the contracts', () => {
     if (process.env['UPDATE_DOCS'] === '1') writeFileSync(FILE, document);
     expect(readFileSync(FILE, 'utf8')).toBe(document);
   });
 
-  it('holds every message, and every one that is not a response in an operation', () => {
+  it('holds every message, and an operation for every message that is not a reply', () => {
     const { sends, receives } = TASK_SERVICE_OPERATIONS;
     for (const { name } of ALL_CONTRACTS) {
       expect(document).toContain(`\n    ${name}:\n      name: "${name}"`);
@@ -28,26 +28,26 @@ describe('docs/asyncapi.yaml', () => {
     }
   });
 
-  describe('read by a parser that is not ours', () => {
+  describe('read by independent parsers', () => {
     const read = parse(document) as object;
 
-    it('is a document of AsyncAPI 3.0', () => {
+    it('is a valid AsyncAPI 3.0 document', () => {
       const validator = new Ajv({ strict: false, allErrors: true });
       addFormats(validator);
       const isValid = validator.compile(specs.schemasWithoutId['3.0.0'] as object);
       expect([isValid(read), isValid.errors]).toEqual([true, null]);
-      // What the schema would overlook, it would overlook everywhere.
+      // The validator does reject an invalid document.
       const broken = { ...read, operations: { op: { action: 'shout' } } };
       expect(isValid(broken)).toBe(false);
     });
 
-    it('refers to nothing that it does not define', () => {
+    it('has no dangling references', () => {
       const references = [...referencesIn(read)];
       expect(references.length).toBeGreaterThan(30);
       expect(references.filter((reference) => resolve(read, reference) === undefined)).toEqual([]);
     });
 
-    it('describes payloads in schemas that a validator takes, and that hold for real envelopes', () => {
+    it('has payload schemas that compile and accept real envelopes', () => {
       const validator = new Ajv({ strict: false, allErrors: true });
       addFormats(validator);
       validator.addSchema(read, 'document');
@@ -78,7 +78,7 @@ function* referencesIn(value: unknown): Generator<string> {
   }
 }
 
-/** What a reference within a document points at (RFC 6901). */
+/** Resolves a reference within a document (RFC 6901). */
 function resolve(document: object, reference: string): unknown {
   const [start, ...steps] = reference
     .split('/')

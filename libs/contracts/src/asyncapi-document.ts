@@ -11,19 +11,19 @@ const NAMESPACE = 'Platform.Contracts';
 const CONTENT_TYPE = 'application/vnd.masstransit+json';
 
 const DESCRIPTION =
-  'What the task service sends and receives. Generated from libs/contracts/src; do not edit. Each message type has a durable fanout ' +
+  'The messages that the task service sends and receives. Generated from libs/contracts/src; do not edit. Each message type has a durable fanout ' +
   'exchange <namespace>:<name>; the namespace is Platform.Contracts unless configured otherwise. Messages only grow: receivers ignore ' +
-  'fields they do not know, and a breaking change is a new V2 type. Answers to requests go to the responseAddress of the envelope. ' +
-  'A body is JSON in UTF-8, 1,048,576 bytes and 64 levels at most.';
+  'fields they do not know, and a breaking change is a new V2 type. Replies to requests go to the responseAddress of the envelope. ' +
+  'A body is JSON in UTF-8 of at most 1,048,576 bytes and 64 levels.';
 
 const BUSES: Readonly<Record<Bus, string>> = {
   main: 'The main bus of the platform',
-  scheduling: 'The scheduling bus; another virtual host or another broker, or the same one',
+  scheduling: 'The scheduling bus: the same broker and virtual host as the main bus, or a separate one',
 };
 
 /**
- * What the task service does with the messages that are not responses, by wire name. Source: task messaging
- * spec, message flows.
+ * The messages that the task service sends and receives, by wire name; replies to requests are not listed.
+ * Source: task messaging spec, message flows.
  */
 export interface ServiceOperations {
   readonly sends: readonly string[];
@@ -41,7 +41,7 @@ export const TASK_SERVICE_OPERATIONS: ServiceOperations = {
     'TaskInstanceCancelledEvent',
     'ITaskInstanceGenerationRequested',
     'ScheduledMessageEvent',
-    // By its command endpoints.
+    // Sent by its command endpoints.
     'IScheduleRecurringTaskInstanceGenerationRequest',
     'IUnscheduleRecurringTaskInstanceGenerationRequest',
   ],
@@ -65,8 +65,8 @@ const SERVERS = Object.fromEntries(
 );
 
 /**
- * The text of docs/asyncapi.yaml: an AsyncAPI 3.0 document of one service's view.
- * @param version of the release
+ * Returns the text of docs/asyncapi.yaml: an AsyncAPI 3.0 document from the point of view of one service.
+ * @param version version of the release
  */
 export function asyncApiDocument(
   contracts: readonly Contract[],
@@ -98,8 +98,8 @@ export function asyncApiDocument(
       },
     },
   };
-  // Every string is quoted, so that no parser takes one for something else; one object used twice is written
-  // twice.
+  // Quotes every string, so that no parser reads one as another type. Writes an object that is used twice in
+  // full both times.
   return stringify(document, {
     aliasDuplicateObjects: false,
     defaultKeyType: 'PLAIN',
@@ -126,11 +126,11 @@ function channel(contract: Contract): object {
   };
 }
 
-/** The channel of the two responses to a request; each request names its address. */
+/** Returns the channel of the replies to a request. The request itself names the address. */
 function replyChannel(request: Request): object {
   return {
     address: null,
-    title: `Answers to ${request.name}`,
+    title: `Replies to ${request.name}`,
     servers: [reference(`servers/${request.bus}`)],
     messages: {
       ...messagesOf([request.succeeded, request.failed]),
@@ -172,7 +172,7 @@ const TEXT = { type: 'string' };
 const OPTIONAL_UUID = { type: ['string', 'null'], format: 'uuid' };
 const OPTIONAL_TEXT = { type: ['string', 'null'] };
 
-/** The part of the MassTransit v8 JSON envelope that the services write and read. */
+/** The members of the MassTransit v8 JSON envelope that the services write and read. */
 const ENVELOPE = {
   type: 'object',
   description: 'The MassTransit v8 JSON envelope',
@@ -201,9 +201,9 @@ function componentMessages(contracts: readonly Contract[]): object {
   return { ...Object.fromEntries(messages), Fault: FAULT_MESSAGE };
 }
 
-const FAULT_DESCRIPTION = 'Answer to a request that is refused or has failed for good';
+const FAULT_DESCRIPTION = 'Reply to a request that was refused or failed permanently';
 
-/** MassTransit's own message; `createFaultBody` of libs/messaging writes it. */
+/** MassTransit's fault message, written by `createFaultBody` of libs/messaging. */
 const FAULT = {
   type: 'object',
   description: FAULT_DESCRIPTION,
@@ -264,7 +264,7 @@ function message(contract: Contract): object {
 }
 
 function schema(contract: Contract): object {
-  // AsyncAPI's own dialect; the members used here mean the same in it.
+  // Omits `$schema`: AsyncAPI implies its own dialect, in which the members used here mean the same.
   return { ...messageJsonSchema(contract), $schema: undefined };
 }
 
@@ -282,6 +282,6 @@ function replyChannelName({ name }: Request): string {
 
 function contractOf(contracts: readonly Contract[], name: string): Contract {
   const found = contracts.find((contract) => contract.name === name);
-  if (!found) throw new Error(`no contract is called ${name}`);
+  if (!found) throw new Error(`no contract has the name ${name}`);
   return found;
 }

@@ -10,17 +10,18 @@ import {
   timeZone,
 } from './message-contract';
 
-/** Most facilities of one change: it is applied in one transaction. Source: docs/spec-gaps.md. */
+/** Maximum facilities of one change, which is applied in one transaction. Source: docs/spec-gaps.md. */
 const MAX_FACILITIES = 10_000;
 
 /**
- * What happened to a business unit. Source: task messaging spec, Events; fields from the design decisions.
+ * A business unit was activated, updated or deactivated. Source: task messaging spec, Events; fields from the
+ * design decisions.
  */
 export const BusinessUnitChangeV1 = defineMessage({
   name: 'IBusinessUnitChangeV1',
   bus: 'main',
   description:
-    'Published by the customers service. Activated adds facilities to the business unit, Updated carries the whole list of an active one, Deactivated ends all of its facilities. The task service schedules recurring generation for each facility that a business unit holds, and removes it with the last one.',
+    'Published by the customers service. Activated adds facilities to the business unit, Updated carries the full list of facilities of an active business unit, Deactivated removes all of its facilities. The task service schedules recurring generation for each facility that belongs to a business unit, and removes it when the facility no longer belongs to any.',
   needsReceiver: true,
   schema: z.object({
     eventId: identifier,
@@ -34,7 +35,7 @@ export const BusinessUnitChangeV1 = defineMessage({
 export type BusinessUnitChangeV1 = MessageOf<typeof BusinessUnitChangeV1>;
 
 /**
- * The fields of ScheduleCreatedEvent, which the scheduling service passes on unchanged as
+ * The fields of ScheduleCreatedEvent. The scheduling service forwards them unchanged as
  * IScheduleCreatedEvent.
  */
 export const scheduleCreatedFields = z.object({
@@ -79,12 +80,12 @@ const changeFields = {
   changedBy: actor,
 };
 
-/** A schedule as it is after a change. */
+/** The fields of a schedule after a change. */
 const scheduleChangedFields = scheduleCreatedFields.extend({
   ...changeFields,
-  /** Instances due before it are as they were. */
+  /** Instances due before this instant are unchanged. */
   effectiveFromUtc: instant,
-  /** Instances that were still to come and are cancelled. */
+  /** Number of future instances that the change cancelled. */
   cancelledInstances: z.int().min(0),
 });
 
@@ -94,31 +95,31 @@ const sent = 'Published by the task service once for each change; received by ex
 export const ScheduleUpdatedEvent = defineMessage({
   name: 'ScheduleUpdatedEvent',
   bus: 'main',
-  description: `${sent} A schedule was changed: its instances to come follow the new one.`,
+  description: `${sent} A schedule was changed: future instances follow the new schedule.`,
   schema: scheduleChangedFields,
 });
 
-/** A schedule generates nothing until it is resumed. Source: docs/spec-gaps.md. */
+/** A schedule was paused: it generates nothing until it is resumed. Source: docs/spec-gaps.md. */
 export const SchedulePausedEvent = defineMessage({
   name: 'SchedulePausedEvent',
   bus: 'main',
-  description: `${sent} A schedule was paused: its instances to come are cancelled.`,
+  description: `${sent} A schedule was paused: its future instances are cancelled.`,
   schema: scheduleChangedFields,
 });
 
-/** A paused schedule generates again. Source: docs/spec-gaps.md. */
+/** A paused schedule was resumed: it generates again. Source: docs/spec-gaps.md. */
 export const ScheduleResumedEvent = defineMessage({
   name: 'ScheduleResumedEvent',
   bus: 'main',
-  description: `${sent} A paused schedule was resumed: it generates from now on, nothing for the pause.`,
+  description: `${sent} A paused schedule was resumed: it generates instances from now on, and none for the pause.`,
   schema: scheduleChangedFields,
 });
 
-/** A schedule ended for good. Source: docs/spec-gaps.md. */
+/** A schedule was removed permanently. Source: docs/spec-gaps.md. */
 export const ScheduleRemovedEvent = defineMessage({
   name: 'ScheduleRemovedEvent',
   bus: 'main',
-  description: `${sent} A schedule was removed for good: its instances to come are cancelled.`,
+  description: `${sent} A schedule was removed permanently: its future instances are cancelled.`,
   schema: scheduleChangedFields,
 });
 
@@ -127,7 +128,7 @@ export const TaskInstanceCancelledEvent = defineMessage({
   name: 'TaskInstanceCancelledEvent',
   bus: 'main',
   description:
-    'Published by the task service once for each task instance that a person cancelled; received by external systems. Instances cancelled with their schedule are counted in its event.',
+    'Published by the task service once for each task instance that a person cancelled; received by external systems. Instances cancelled together with their schedule are only counted, in the event of the schedule.',
   schema: z.object({
     taskInstanceId: identifier,
     scheduleId: identifier,

@@ -1,30 +1,28 @@
 import { z } from 'zod';
 
-/**
- * Which of the platform's two bus instances carries a message. Source: task messaging spec, "What the service
- * does" 4.
- */
+/** The bus instance that carries a message. Source: task messaging spec, "What the service does" 4. */
 export type Bus = 'main' | 'scheduling';
 
 /**
- * What two services agree on for one message type. Messages only grow; a breaking change is a new `…V2` type.
+ * The contract between services for one message type. Messages only grow; a breaking change is a new `…V2`
+ * type.
  */
 export interface MessageContract<T> {
-  /** Wire name, verbatim, without namespace: `IBusinessUnitChangeV1`. */
+  /** Wire name without namespace, for example `IBusinessUnitChangeV1`. */
   readonly name: string;
   readonly bus: Bus;
-  /** One sentence: who sends it, who receives it, what it means. */
+  /** Sender, receiver and meaning of the message. */
   readonly description: string;
   /**
-   * Whether the message is lost work without a receiver: it is then not sent until a queue takes it. Other
-   * events are facts: they are sent whether or not anybody subscribes.
+   * True if the message is work that would be lost without a receiver: it is not sent until a queue is bound
+   * for it. Other events are facts and are sent whether or not anybody subscribes.
    */
   readonly needsReceiver: boolean;
-  /** Strict about the fields it knows; fields it does not know are dropped, never refused. */
+  /** Validates known fields strictly; drops unknown fields and never refuses them. */
   readonly schema: z.ZodType<T>;
 }
 
-/** A message whose receiver responds with exactly one of two messages. */
+/** A message whose receiver replies with exactly one of two messages. */
 export interface RequestContract<T, S, F> extends MessageContract<T> {
   readonly succeeded: MessageContract<S>;
   readonly failed: MessageContract<F>;
@@ -37,12 +35,12 @@ interface MessageDefinition<S extends z.ZodType> {
   readonly name: string;
   readonly bus: Bus;
   readonly description: string;
-  /** False unless given. */
+  /** Default false. */
   readonly needsReceiver?: boolean;
   readonly schema: S;
 }
 
-/** Declares a message type; the schema fixes the message's TypeScript type. */
+/** Declares a message type. The schema determines its TypeScript type. */
 export function defineMessage<S extends z.ZodType>(
   definition: MessageDefinition<S>,
 ): MessageContract<z.output<S>> {
@@ -50,7 +48,7 @@ export function defineMessage<S extends z.ZodType>(
   return Object.freeze({ needsReceiver: false, ...definition, schema });
 }
 
-/** Declares a request together with its two responses; a request always needs its receiver. */
+/** Declares a request with its two replies. A request always needs a receiver. */
 export function defineRequest<R extends z.ZodType, S, F>(
   definition: MessageDefinition<R> & {
     readonly succeeded: MessageContract<S>;
@@ -61,48 +59,47 @@ export function defineRequest<R extends z.ZodType, S, F>(
   return Object.freeze({ ...definition, needsReceiver: true, schema });
 }
 
-/** Whether a contract expects a response. */
+/** Returns true if the message expects a reply. */
 export function isRequest(
   contract: MessageContract<unknown>,
 ): contract is RequestContract<unknown, unknown, unknown> {
   return 'succeeded' in contract;
 }
 
-/** The message as JSON Schema 2020-12, as a sender must write it. Unknown fields stay allowed. */
+/** Returns the message as JSON Schema 2020-12, as a sender must write it. Unknown fields are allowed. */
 export function messageJsonSchema(contract: MessageContract<unknown>): Record<string, unknown> {
   const schema = z.toJSONSchema(contract.schema, { io: 'input', target: 'draft-2020-12' });
   return { ...schema, title: contract.name, description: contract.description };
 }
 
-/** A facility's or business unit's number: an integer that survives a double. */
+/** The number of a facility or business unit: an integer that a double represents exactly. */
 export const integerId = z.int();
 
 /**
- * Any 128-bit identifier in the 8-4-4-4-12 form. Not `z.uuid()`: the sequential identifiers of .NET clients
- * carry no RFC 9562 version.
+ * Any 128-bit identifier in the 8-4-4-4-12 form. Not `z.uuid()`, because the sequential identifiers of .NET
+ * clients have no RFC 9562 version.
  */
 export const identifier = z.guid();
 
 /**
- * An ISO 8601 instant with `Z` or an offset; a local time without one is refused, because it names no
- * instant.
+ * An ISO 8601 date-time with `Z` or an offset. A local time without one is refused, because it is ambiguous.
  */
 export const instant = z.iso.datetime({ offset: true });
 
 /**
- * IANA time zone name. Whether the zone exists is the receiver's decision, so that the tz database may grow.
+ * An IANA time zone name. Only the receiver checks that the zone exists, because the tz database may grow.
  */
 export const timeZone = z.string().min(1).max(100);
 
-/** A cron expression; only the receiver judges its five fields, so that it can answer with a reason. */
+/** A cron expression. Only the receiver validates its five fields, so that it can reply with a reason. */
 export const cron = z.string().min(1).max(200);
 
-/** Who did something: internal users have no person number, and `persona` is the sum of the persona bits. */
+/** The person who acted. Internal users have no `personId`. `persona` is the sum of the persona bits. */
 export const actor = z.object({
   personId: z.int().nullable(),
   name: z.string().nullable(),
   persona: z.int(),
 });
 
-/** Who did something. Source: docs/spec-gaps.md. */
+/** The person who acted. Source: docs/spec-gaps.md. */
 export type Actor = z.output<typeof actor>;

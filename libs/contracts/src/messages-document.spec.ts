@@ -6,7 +6,7 @@ import { messagesDocument } from './messages-document';
 const FILE = join(__dirname, '../../../docs/messages.md');
 
 describe('docs/messages.md', () => {
-  it('says what the contracts say', () => {
+  it('is up to date with the contracts', () => {
     const document = messagesDocument(ALL_CONTRACTS);
     if (process.env['UPDATE_DOCS'] === '1') writeFileSync(FILE, document);
     expect(readFileSync(FILE, 'utf8')).toBe(document);
@@ -14,7 +14,7 @@ describe('docs/messages.md', () => {
 });
 
 describe('ALL_CONTRACTS', () => {
-  it('holds every message of the task messaging spec and those added to it, each once', () => {
+  it('holds every message of the task messaging spec and every added message, each once', () => {
     const names = ALL_CONTRACTS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     expect(names.toSorted()).toEqual([

@@ -1,6 +1,6 @@
 import { isRequest, type MessageContract, messageJsonSchema } from './message-contract';
 
-/** The part of JSON Schema that the contracts use. */
+/** The subset of JSON Schema that the contracts use. */
 interface FieldSchema {
   readonly type?: string | readonly string[];
   readonly format?: string;
@@ -17,33 +17,36 @@ Generated from \`libs/contracts/src\` — do not edit. A unit test fails when th
 \`UPDATE_DOCS=1 npx jest --config jest.unit.cjs --roots libs/contracts\`.
 
 Each message type has a durable fanout exchange \`<namespace>:<name>\` (namespace \`Platform.Contracts\` unless configured otherwise),
-bound to the durable quorum queues of those who consume it. A message that needs a receiver is not sent while no queue takes it; any
-other event is sent whether or not anybody subscribes. The body is the MassTransit v8 JSON envelope
-(\`application/vnd.masstransit+json\`) whose \`messageType\` holds \`urn:message:<namespace>:<name>\`; a bare JSON message
-(\`application/json\`) is understood too. Answers go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
-The events of one type of a facility come to their exchange in order. Types wait for each other only as long as all are taken: when a
-queue behind one type's exchange refuses messages (it is full, say), the events of that type wait, for all facilities, and those of
-other types go on. From time to time the oldest waiting event is sent as a probe, so its receivers may get it several times before
-its turn; they know it by its \`messageId\`. A receiver to whom order matters declares its queue with
-\`x-single-active-consumer\`: else what a lost consumer or broker node had been sent comes again, \`redelivered\`, behind later ones.
-The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same, as MassTransit names it) carry the trace.
+bound to the durable quorum queue of each of its consumers. A message that needs a receiver is not sent until a queue is bound to its
+exchange; any other event is sent whether or not anybody subscribes. The body is the MassTransit v8 JSON envelope
+(\`application/vnd.masstransit+json\`) whose \`messageType\` contains \`urn:message:<namespace>:<name>\`; a bare JSON message
+(\`application/json\`) is accepted too. Replies go to the envelope's \`responseAddress\` or to AMQP's \`reply-to\`.
+
+The events of one type and one facility reach their exchange in order. Order across types holds only while every exchange accepts
+messages: if a queue behind one exchange refuses them (because it is full, for example), the events of that type wait, for all
+facilities, and events of other types are still sent. Now and then the oldest waiting event is sent as a probe, so receivers may get
+it several times before its turn; they recognise it by its \`messageId\`. A receiver that depends on the order declares its queue with
+\`x-single-active-consumer\`. Otherwise messages that a lost consumer or broker node had received are delivered again, marked
+\`redelivered\`, after later ones. The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same value under
+MassTransit's name) carry the trace.
 
 Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its
-receiver cannot read, or that breaks its contract, ends in \`<queue>_error\`; one of an unknown type in \`<queue>_skipped\`.
-The header \`x-error-reason\` says why: \`unreadable\`, \`invalid\`, \`unknown-type\`, \`failed\` or \`unanswered\`.
+receiver cannot read, or that violates its contract, goes to \`<queue>_error\`; one of an unknown type goes to \`<queue>_skipped\`.
+The header \`x-error-reason\` holds the reason: \`unreadable\`, \`invalid\`, \`unknown-type\`, \`failed\` or \`unanswered\`.
 
-A body is JSON in UTF-8, 1,048,576 bytes at most, nested 64 levels at most; anything else is \`unreadable\`. Of the sender's headers
-32,768 bytes are kept on the way to another queue, the small ones first; \`x-headers-dropped\` counts the rest.
+A body is JSON in UTF-8 of at most 1,048,576 bytes, nested at most 64 levels; anything else is \`unreadable\`. When a message moves to
+another queue, at most 32,768 bytes of the sender's headers move with it, the smallest headers first; \`x-headers-dropped\` holds the
+number of headers dropped.
 
-Send a \`messageId\`: a repetition then takes effect once, and gets the first answer again. An event without one is known by a hash of
-its content and exchange for 30 days. An id belongs to one message: another one under it goes to \`<queue>_error\` as \`invalid\`, and
-where it is a request it is answered with a fault. The order of members does not make another message. A request without an id is
-given one on arrival, so each copy that is sent is carried out.
+Send a \`messageId\`: a repeated message then takes effect once, and gets the first reply again. An event without an id is deduplicated
+by a hash of its content and exchange for 30 days. An id identifies one message: a different message with the same id goes to
+\`<queue>_error\` as \`invalid\` and, if it is a request, gets a fault in reply. The order of JSON members makes no difference. A request
+without an id is assigned one on arrival, so every copy of it is carried out.
 
 ## Faults
 
-A request that is refused or fails for good is answered with MassTransit's fault: \`messageType\` holds
-\`urn:message:MassTransit:Fault[[<namespace>:<name of the request>]]\` and \`urn:message:MassTransit:Fault\`, \`message\` is
+The reply to a request that is refused or fails permanently is MassTransit's fault: \`messageType\` contains
+\`urn:message:MassTransit:Fault[[<namespace>:<name of the request>]]\` and \`urn:message:MassTransit:Fault\`, and \`message\` is
 
 | field | type | |
 |---|---|---|
@@ -55,12 +58,13 @@ A request that is refused or fails for good is answered with MassTransit's fault
 | \`host\` | {machineName: string, processName: string, …} | required |
 | \`message\` | the request | required |
 
-It goes to the request's \`faultAddress\`, else to its \`responseAddress\`, else to AMQP's \`reply-to\`, and is sent once. A response that
-is refused there (no permission, a full queue) is sent five times; then the request lies in \`<queue>_error\` as \`unanswered\`. It was
-carried out: a replay sends the stored response again. An address that has gone takes nothing and is no error.
+It is sent once: to the request's \`faultAddress\`, else to its \`responseAddress\`, else to AMQP's \`reply-to\`. A response that the
+broker refuses (no permission, a full queue) is attempted five times. Then the request goes to \`<queue>_error\` as \`unanswered\`, although
+it was carried out: replaying it sends the stored response again. If the reply address no longer exists, the response is dropped; this is
+not an error.
 `;
 
-/** The text of docs/messages.md. */
+/** Returns the text of docs/messages.md. */
 export function messagesDocument(contracts: readonly MessageContract<unknown>[]): string {
   const overview = ['| message | bus | meaning |', '|---|---|---|', ...contracts.map(overviewRow)];
   return [INTRODUCTION, overview.join('\n'), '', ...contracts.map((one) => section(one, contracts))].join(
@@ -76,12 +80,12 @@ function section(contract: MessageContract<unknown>, all: readonly MessageContra
   const fields = rows(messageJsonSchema(contract));
   const first = all.find((other) => rows(messageJsonSchema(other)).join() === fields.join()) ?? contract;
   const responses = isRequest(contract)
-    ? [`Answered with \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
+    ? [`The reply is \`${contract.succeeded.name}\` or \`${contract.failed.name}\`.`, '']
     : [];
   const table =
     first === contract
       ? ['| field | type | |', '|---|---|---|', ...fields]
-      : [`Fields as [\`${first.name}\`](#${first.name.toLowerCase()}).`];
+      : [`Same fields as [\`${first.name}\`](#${first.name.toLowerCase()}).`];
   return [
     `## ${contract.name}`,
     '',

@@ -10,11 +10,11 @@ const CHANGE = {
 };
 
 describe('readMessage', () => {
-  it('drops fields that a newer sender added', () => {
+  it('drops fields added by a newer sender', () => {
     expect(readMessage(BusinessUnitChangeV1, { ...CHANGE, addedLater: 1 })).toEqual(CHANGE);
   });
 
-  it('takes null for an absent optional field', () => {
+  it('accepts null for an absent optional field', () => {
     expect(readMessage(BusinessUnitChangeV1, { ...CHANGE, timeZone: null })).toEqual(CHANGE);
   });
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { MessageContract } from './message-contract';
 
-/** Most issues that an error names. */
+/** Maximum number of issues in an error. */
 const MAX_ISSUES = 20;
 
-/** A message that does not satisfy its contract. The text names fields and rules, never the values. */
+/** A message does not satisfy its contract. The text names fields and rules, never values. */
 export class InvalidMessageError extends Error {
   override readonly name = 'InvalidMessageError';
   constructor(
@@ -16,28 +16,28 @@ export class InvalidMessageError extends Error {
 }
 
 /**
- * The contract's message out of parsed JSON, as generously as MassTransit reads it: property names match in
- * any case, and null stands for an absent optional field. Unknown fields are dropped.
- * @throws {InvalidMessageError} if a known field is wrong.
+ * Reads a message from parsed JSON as leniently as MassTransit does: property names match in any letter case,
+ * and null counts as absent for an optional field. Drops unknown fields.
+ * @throws {InvalidMessageError} if a known field is invalid
  */
 export function readMessage<T>(contract: MessageContract<T>, json: unknown): T {
   const result = contract.schema.safeParse(alignerOf(contract.schema)(json));
   if (result.success) return result.data;
   throw new InvalidMessageError(
     contract.name,
-    // A long list may be wrong in every item.
+    // Limited, because every item of a long list may be invalid.
     result.error.issues
       .slice(0, MAX_ISSUES)
       .map((issue) => `${issue.path.join('.') || '(message)'}: ${issue.message}`),
   );
 }
 
-/** Spells the property names of parsed JSON as a schema does. */
+/** Renames the properties of parsed JSON to the spelling of a schema. */
 type Align = (json: unknown) => unknown;
 
 const aligners = new WeakMap<z.ZodType, Align>();
 
-/** Looking through a schema costs more than a message does, so it is done once. */
+/** Memoised per schema: traversing a schema costs more than reading a message. */
 function alignerOf(schema: z.ZodType): Align {
   let aligner = aligners.get(schema);
   if (aligner === undefined) aligners.set(schema, (aligner = makeAligner(schema)));

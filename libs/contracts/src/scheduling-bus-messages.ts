@@ -11,7 +11,7 @@ import {
 import { scheduleCreatedFields } from './main-bus-messages';
 
 /**
- * Wire name IScheduleCreatedEvent; the type is named apart, since dropping the `I` would collide with
+ * Wire name IScheduleCreatedEvent. The type has another name, because without the `I` it would collide with
  * ScheduleCreatedEvent.
  */
 export const ScheduleCreatedNotification = defineMessage({
@@ -24,7 +24,7 @@ export const ScheduleCreatedNotification = defineMessage({
 });
 export type ScheduleCreatedNotification = MessageOf<typeof ScheduleCreatedNotification>;
 
-/** One fire of a facility's trigger. Source: task messaging spec, Events and Scheduler rules. */
+/** A facility's trigger fired. Source: task messaging spec, Events and Scheduler rules. */
 export const TaskInstanceGenerationRequested = defineMessage({
   name: 'ITaskInstanceGenerationRequested',
   bus: 'scheduling',
@@ -41,7 +41,10 @@ export const TaskInstanceGenerationRequested = defineMessage({
 });
 export type TaskInstanceGenerationRequested = MessageOf<typeof TaskInstanceGenerationRequested>;
 
-/** Which message a subsystem sends on which cron. Source: task messaging spec, ScheduledMessageEvent. */
+/**
+ * The message that a subsystem sends, and its cron expression. Source: task messaging spec,
+ * ScheduledMessageEvent.
+ */
 export const ScheduledMessageEvent = defineMessage({
   name: 'ScheduledMessageEvent',
   bus: 'scheduling',
@@ -55,11 +58,11 @@ export const ScheduledMessageEvent = defineMessage({
 });
 export type ScheduledMessageEvent = MessageOf<typeof ScheduledMessageEvent>;
 
-/** Answer: the facility has its trigger. `replaced` tells whether one was there before. */
+/** Reply: the facility has its trigger. `replaced` is true if it had one before. */
 export const ScheduleRecurringTaskInstanceGenerationSucceeded = defineMessage({
   name: 'ScheduleRecurringTaskInstanceGenerationSucceeded',
   bus: 'scheduling',
-  description: 'Answer of the task service: recurring generation is configured for the facility.',
+  description: 'Reply of the task service: recurring generation is configured for the facility.',
   schema: z.object({
     facilityId: integerId,
     scheduleName: z.string(),
@@ -68,7 +71,7 @@ export const ScheduleRecurringTaskInstanceGenerationSucceeded = defineMessage({
     timeZone,
     nextFireTimeUtc: instant,
     replaced: z.boolean(),
-    /** Given when the trigger is paused: it fires at no time until it is resumed. */
+    /** Present if the trigger is paused: it does not fire until it is resumed. */
     state: z.literal('PAUSED').optional(),
   }),
 });
@@ -76,11 +79,11 @@ export type ScheduleRecurringTaskInstanceGenerationSucceeded = MessageOf<
   typeof ScheduleRecurringTaskInstanceGenerationSucceeded
 >;
 
-/** Answer: the request was understood and refused. `code` is for programs, `reason` for people. */
+/** Reply: the request was valid but refused. `code` is for programs, `reason` for people. */
 export const ScheduleRecurringTaskInstanceGenerationFailed = defineMessage({
   name: 'ScheduleRecurringTaskInstanceGenerationFailed',
   bus: 'scheduling',
-  description: 'Answer of the task service: recurring generation could not be configured, and why.',
+  description: 'Reply of the task service: recurring generation could not be configured, with the reason.',
   schema: z.object({ facilityId: integerId, code: z.string(), reason: z.string() }),
 });
 export type ScheduleRecurringTaskInstanceGenerationFailed = MessageOf<
@@ -88,13 +91,13 @@ export type ScheduleRecurringTaskInstanceGenerationFailed = MessageOf<
 >;
 
 /**
- * Asks for recurring generation at a facility; without a schedule the receiver's default applies. Source:
+ * Requests recurring generation for a facility. Without `schedule` the receiver's default applies. Source:
  * task messaging spec, Events.
  */
 export const ScheduleRecurringTaskInstanceGenerationRequest = defineRequest({
   name: 'IScheduleRecurringTaskInstanceGenerationRequest',
   bus: 'scheduling',
-  description: 'Request to configure recurring generation for a facility; answered Succeeded or Failed.',
+  description: 'Request to configure recurring generation for a facility; the reply is Succeeded or Failed.',
   schema: z.object({
     facilityId: integerId,
     schedule: cron.optional(),
@@ -109,35 +112,35 @@ export type ScheduleRecurringTaskInstanceGenerationRequest = MessageOf<
 >;
 
 /**
- * Answer: the facility has no trigger any more. `removed` tells whether there was one. The name fills a gap
- * of the spec.
+ * Reply: the facility no longer has a trigger. `removed` is true if it had one. The spec does not name this
+ * message.
  */
 export const UnscheduleRecurringTaskInstanceGenerationSucceeded = defineMessage({
   name: 'UnscheduleRecurringTaskInstanceGenerationSucceeded',
   bus: 'scheduling',
-  description: 'Answer of the task service: the facility has no recurring generation any more.',
+  description: 'Reply of the task service: the facility no longer has recurring generation.',
   schema: z.object({ facilityId: integerId, removed: z.boolean() }),
 });
 export type UnscheduleRecurringTaskInstanceGenerationSucceeded = MessageOf<
   typeof UnscheduleRecurringTaskInstanceGenerationSucceeded
 >;
 
-/** Answer: the request was understood and refused. Source: task messaging spec, Events. */
+/** Reply: the request was valid but refused. Source: task messaging spec, Events. */
 export const UnscheduleRecurringTaskInstanceGenerationFailed = defineMessage({
   name: 'UnscheduleRecurringTaskInstanceGenerationFailed',
   bus: 'scheduling',
-  description: 'Answer of the task service: recurring generation could not be removed, and why.',
+  description: 'Reply of the task service: recurring generation could not be removed, with the reason.',
   schema: z.object({ facilityId: integerId, code: z.string(), reason: z.string() }),
 });
 export type UnscheduleRecurringTaskInstanceGenerationFailed = MessageOf<
   typeof UnscheduleRecurringTaskInstanceGenerationFailed
 >;
 
-/** Asks for recurring generation to end at a facility. Source: task messaging spec, Events. */
+/** Requests the end of recurring generation for a facility. Source: task messaging spec, Events. */
 export const UnscheduleRecurringTaskInstanceGenerationRequest = defineRequest({
   name: 'IUnscheduleRecurringTaskInstanceGenerationRequest',
   bus: 'scheduling',
-  description: 'Request to remove recurring generation from a facility; answered Succeeded or Failed.',
+  description: 'Request to remove recurring generation from a facility; the reply is Succeeded or Failed.',
   schema: z.object({ facilityId: integerId, requestedBy: z.string().optional() }),
   succeeded: UnscheduleRecurringTaskInstanceGenerationSucceeded,
   failed: UnscheduleRecurringTaskInstanceGenerationFailed,

@@ -10,19 +10,19 @@ import { ProblemDto, STANDARD_RESPONSES, standardResponses } from './problem-res
 import { keepAliases, publicSchemas, tidy } from './schemas';
 import type { OpenApiDocument, Operation, ParameterObject } from './schemas';
 
-/** What the document says of the service as a whole. */
+/** The service-level part of the document. */
 export interface AboutApi {
   readonly title: string;
   readonly version: string;
-  /** Markdown: what the service is for, and how to begin. */
+  /** Markdown: the purpose of the service, and how to start using it. */
   readonly description: string;
-  /** Groups of operations, in the order in which they are shown. */
+  /** Groups of operations, in display order. */
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** Where the service listens in development. */
+  /** The service's address in development. */
   readonly developmentUrl: string;
 }
 
-/** Extension by which a scanned operation is found among the routes; the document does not show it. */
+/** Extension that links a scanned operation to its route. Removed from the finished document. */
 const ROUTE = 'x-route';
 
 interface ScannedOperation extends Operation {
@@ -31,9 +31,9 @@ interface ScannedOperation extends Operation {
 }
 
 /**
- * The OpenAPI 3.1 document of an application. Nest and nestjs-zod write the operations and schemas; this adds
- * who may call each operation and the responses that all have.
- * @throws {Error} when a route lacks its description, or the two do not fit
+ * Builds the OpenAPI 3.1 document of an application. Nest and nestjs-zod generate the operations and schemas.
+ * This adds the access requirement of each operation and the standard responses.
+ * @throws {Error} when a route lacks part of its description, or the description does not match the route
  */
 export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
   const { document, routes } = await scan(app, about);
@@ -63,7 +63,10 @@ export async function buildDocument(app: INestApplication, about: AboutApi): Pro
   } as OpenApiDocument);
 }
 
-/** Loads what scans when it is first needed: a service starts without it. */
+/**
+ * Scans the application. Loads the scanning packages on first use, so that they do not slow down the start of
+ * a service.
+ */
 async function scan(
   app: INestApplication,
   about: AboutApi,
@@ -83,7 +86,7 @@ async function scan(
   return { document: cleanupOpenApiDoc(scanned) as unknown as OpenApiDocument, routes };
 }
 
-/** Who may call each route. */
+/** Access requirements by route name. */
 type Routes = ReadonlyMap<string, RouteRequirement>;
 
 type Handler = (...args: unknown[]) => unknown;
@@ -113,7 +116,7 @@ function header(
     .build();
 }
 
-/** Gives every route an extension with its name, and returns who may call it, by that name. */
+/** Marks every route with an extension that holds its name. Returns the access requirements by that name. */
 function markRoutes(app: INestApplication, { ApiExtension }: Swagger): Routes {
   const routes = new Map<string, RouteRequirement>();
   const modules = [...app.get(ModulesContainer).values()];
@@ -131,7 +134,7 @@ function markRoutes(app: INestApplication, { ApiExtension }: Swagger): Routes {
   return routes;
 }
 
-/** One operation as readers see it. */
+/** Returns the finished operation, without internal extensions. */
 function finished(
   place: { readonly path: string; readonly method: string },
   scanned: ScannedOperation,
@@ -139,7 +142,7 @@ function finished(
 ): Operation {
   const route = scanned[ROUTE];
   const access = routes.get(route);
-  const missing = gaps(scanned);
+  const missing = missingParts(scanned);
   if (access === undefined || missing.length > 0)
     throw new Error(`${route}: the route is not documented: ${missing.join(', ')}`);
   const { operationId, tags, summary, deprecated, requestBody } = scanned;
@@ -156,7 +159,8 @@ function finished(
     summary,
     ...(description === '' ? {} : { description }),
     ...(deprecated === true ? { deprecated } : {}),
-    // No name in the list: nothing is needed. A route that no guard protects may judge credentials itself.
+    // An empty list means that no credentials are needed. A public route may check credentials itself and
+    // then names its scheme.
     security: access.isPublic ? (scanned.security ?? []) : [{ accessToken: [] }],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody: bodyOf(requestBody) }),
@@ -168,8 +172,11 @@ function bodyOf({ description, required = true, content }: RequestBodyObject): R
   return { ...(description === undefined ? {} : { description }), required, content };
 }
 
-/** What a description lacks. Nest fills in a response without words where none is given. */
-function gaps({ operationId, summary, tags = [], responses }: ScannedOperation): string[] {
+/**
+ * Returns what is missing from the description of an operation. If a route declares no response, Nest adds
+ * one with an empty description.
+ */
+function missingParts({ operationId, summary, tags = [], responses }: ScannedOperation): string[] {
   const silent = Object.entries(responses).filter(
     ([, response]) => !('$ref' in response) && response.description === '',
   );
@@ -183,22 +190,23 @@ function gaps({ operationId, summary, tags = [], responses }: ScannedOperation):
 
 const PLACES = ['path', 'query', 'header'];
 
-/** OpenAPI has readers ignore parameters of these names. */
+/** OpenAPI tells readers to ignore header parameters with these names. */
 const IGNORED_PARAMETERS = ['accept', 'authorization', 'content-type'];
 
 /**
- * @throws {Error} for a parameter without a description, the description of one that is not in the path, or
- * one that readers ignore
+ * @throws {Error} for a parameter without a description, a described path parameter that is not in the path,
+ * or a parameter with an ignored name
  */
 function parametersOf(route: string, path: string, scanned: ScannedOperation): ParameterObject[] {
   const isIgnored = ({ name }: ParameterObject): boolean => IGNORED_PARAMETERS.includes(name.toLowerCase());
-  // A handler that judges credentials itself asks for one of them, and names its scheme (`@ApiSecurity`).
+  // A handler that checks credentials itself reads one of the ignored headers, and declares its scheme with
+  // `@ApiSecurity`.
   const parameters = (scanned.parameters ?? []).filter(
     (parameter) => !isIgnored(parameter) || parameter.description !== undefined,
   );
   const described = parameters.filter(({ description }) => description !== undefined);
-  // Nest knows a header by the lower-case name by which the handler asks for it, its description by the
-  // proper one.
+  // Nest records a header twice: under the lower-case name that the handler reads, and under the proper name
+  // of its description.
   const isDescribed = ({ name }: ParameterObject): boolean =>
     described.some((parameter) => parameter.name.toLowerCase() === name.toLowerCase());
   const wrong = parameters.filter(
@@ -220,15 +228,15 @@ function parameterOf(parameter: ParameterObject): ParameterObject {
   const { name, in: place, required = false, description, schema = {} } = parameter;
   const { example, ...type } = tidy(schema) as Record<string, unknown> & { example?: string | number };
   const isRequired = place === 'path' || required;
-  // The docs page sends examples. Without one, what may be left out is left out: nobody means the condition
-  // of an example.
+  // The docs page pre-fills parameters that have an example and sends them. So optional parameters get none:
+  // a reader who tries an operation rarely wants the condition of an example.
   const isSent = isRequired || 'default' in type;
-  const inWords = example === undefined || isSent ? '' : ` For example \`${String(example)}\`.`;
+  const exampleText = example === undefined || isSent ? '' : ` For example \`${String(example)}\`.`;
   return {
     name,
     in: place,
     required: isRequired,
-    ...(description === undefined ? {} : { description: description + inWords }),
+    ...(description === undefined ? {} : { description: description + exampleText }),
     schema: type,
     ...(example === undefined || !isRequired ? {} : { example }),
   };

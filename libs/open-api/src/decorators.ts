@@ -7,8 +7,8 @@ type Swagger = typeof import('@nestjs/swagger');
 const pending: ((swagger: Swagger) => void)[] = [];
 
 /**
- * The decorator of this name of @nestjs/swagger, applied when the document is first built. Loading that
- * package costs a start 60 ms and is needed only by those who read the document.
+ * Returns a stand-in for a decorator of @nestjs/swagger. The real one is applied when the document is first
+ * built, because loading that package costs 60 ms, and only readers of the document need it.
  */
 function deferred<Name extends keyof Swagger>(name: Name): Swagger[Name] {
   type Factory = (...options: unknown[]) => (...target: unknown[]) => void;
@@ -20,7 +20,7 @@ function deferred<Name extends keyof Swagger>(name: Name): Swagger[Name] {
   return factory as Swagger[Name];
 }
 
-/** Applies the decorators of all controllers loaded so far. */
+/** Applies the deferred decorators of all controllers loaded so far. */
 export function applyDeferredDecorators(swagger: Swagger): void {
   for (const apply of pending.splice(0)) apply(swagger);
 }
@@ -41,23 +41,23 @@ export const ApiOkResponse = deferred('ApiOkResponse');
 export const ApiCreatedResponse = deferred('ApiCreatedResponse');
 export const ApiNoContentResponse = deferred('ApiNoContentResponse');
 
-/** Extension in which a route says which standard responses it never sends; the document does not show it. */
+/** Extension with the standard responses that a route never sends. Removed from the finished document. */
 export const OMITTED_RESPONSES = 'x-omitted-responses';
 
 /**
- * The route never sends these of the responses that every operation has otherwise (401, 403, 413, 415, 500,
- * 503).
+ * Removes these standard responses (401, 403, 413, 415, 500, 503) from the route's documentation, because it
+ * never sends them.
  */
 export function OmitStandardResponses(...statuses: readonly number[]): MethodDecorator & ClassDecorator {
   return applyDecorators(ApiExtension(OMITTED_RESPONSES, statuses));
 }
 
-/** The route asks nothing of anybody: it can neither fail nor be unavailable. */
+/** Declares that the route depends on nothing, so that it can neither fail nor be unavailable. */
 export const NeverFails = (): MethodDecorator & ClassDecorator => OmitStandardResponses(500, 503);
 
 /**
- * Describes `pageKeyQuery` and `pageSizeQuery` of a paged list: zod drops the default of a schema that
- * transforms its input.
+ * Describes `pageKeyQuery` and `pageSizeQuery` of a paged list, because zod drops the default of a schema
+ * that transforms its input.
  */
 export function PagedQuery(): MethodDecorator {
   const { pageKey, pageSize } = PAGE_QUERY_DOCS;
@@ -68,15 +68,15 @@ export function PagedQuery(): MethodDecorator {
   );
 }
 
-/** A route that responds with one word whatever happens. */
+/** A route that always responds with the same word. */
 export function PingRoute(word: string): MethodDecorator {
   return applyDecorators(
     Get('ping'),
-    ApiOperation({ operationId: 'ping', summary: `Answer "${word}"` }),
+    ApiOperation({ operationId: 'ping', summary: `Responds with "${word}"` }),
     ApiOkResponse({
       description: 'A JSON string.',
       schema: { type: 'string', const: word } as object,
-      examples: { pong: { summary: 'The answer', value: word } },
+      examples: { pong: { summary: 'The response', value: word } },
     }),
     NeverFails(),
     Public(),

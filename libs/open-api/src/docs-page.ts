@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
 /**
- * Nothing but what this service serves: no inline script, no other host, no frame, no form. Swagger UI styles
- * elements in place.
+ * Allows only files of this service: no inline script, other host, frame or form. Inline styles are allowed
+ * because Swagger UI uses them.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -22,7 +22,7 @@ const STYLE = 'text/css; charset=utf-8';
 
 /**
  * Adds `/docs`, a page that shows the document at `/openapi.json`. Its files come from an npm package and are
- * read when asked for.
+ * read on request.
  */
 export function addDocsPage(instance: FastifyInstance, title: string): void {
   instance.get('/docs', (request, reply) => {
@@ -44,7 +44,7 @@ export function addDocsPage(instance: FastifyInstance, title: string): void {
   );
 }
 
-/** @param name a file of swagger-ui-dist. Not kept in memory: the page is for people, who ask seldom. */
+/** Reads a file of swagger-ui-dist. Not cached, because people open the page seldom. */
 function packageFile(name: string): Promise<Buffer> {
   return readFile(createRequire(__filename).resolve(`swagger-ui-dist/${name}`));
 }
@@ -58,8 +58,9 @@ function protect(reply: FastifyReply): FastifyReply {
 }
 
 /**
- * The docs page.
- * @param inFolder the page was asked for with a slash at the end, to which its addresses are relative then
+ * Returns the HTML of the docs page.
+ * @param inFolder true if the page was requested with a trailing slash, so that its relative addresses
+ * resolve inside `/docs/`
  */
 function docsPageHtml(title: string, inFolder: boolean): string {
   const docs = inFolder ? '' : 'docs/';
@@ -85,7 +86,7 @@ function docsPageHtml(title: string, inFolder: boolean): string {
 `;
 }
 
-/** Starts Swagger UI: a list of operations by group, each with its examples; schemas at the end. */
+/** Starts Swagger UI: operations by group, each with its examples, and schemas at the end. */
 const START_SCRIPT = `const api = document.getElementById('api');
 SwaggerUIBundle({
   ...{ url: api.dataset.document, domNode: api, validatorUrl: null },
@@ -94,7 +95,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** Calmer than Swagger UI's own style, and wide enough for tables. */
+/** Styles that are plainer than Swagger UI's own and wide enough for tables. */
 const PAGE_STYLE = `:root { color-scheme: light; --ink: #1c2530; --soft: #5b6775; --line: #dfe4ea; }
 body { margin: 0; background: #f6f8fa; }
 .swagger-ui :not(code, pre, code *, pre *) { font-family: system-ui, 'Segoe UI', Roboto, Arial, sans-serif; color: var(--ink); }

@@ -4,7 +4,7 @@ import { problemBody, problemContent, RESPONSE_HEADERS } from './problem-respons
 import type { HeaderObject, MediaTypeObject, OpenApiDocument, ResponseObject } from './schemas';
 
 const checks = z.record(z.string(), z.enum(['ok', 'failed', 'excluded'])).meta({
-  description: 'What was looked at, or left out, by name.',
+  description: 'Results of the checks by name; `excluded` for a check that was skipped.',
   examples: [{ database: 'ok', migrations: 'ok' }],
 });
 
@@ -13,31 +13,37 @@ class HealthyDto extends createZodDto(
   z.object({ status: z.literal('ok'), checks }).meta({ id: 'Healthy' }),
 ) {}
 class NotReadyDto extends createZodDto(
-  z.object({ ...problemBody.shape, checks }).meta({ id: 'NotReady', description: 'What is not ready.' }),
+  z
+    .object({ ...problemBody.shape, checks })
+    .meta({ id: 'NotReady', description: 'The service is not ready; `checks` names the failed checks.' }),
 ) {}
 
 export const HEALTH_SCHEMAS = [AliveDto.Output, HealthyDto.Output, NotReadyDto.Output];
-export const HEALTH_TAG = { name: 'Health', description: 'What an orchestrator asks. No token needed.' };
+export const HEALTH_TAG = { name: 'Health', description: 'Probes for an orchestrator. No token needed.' };
 
 const { noStore, retryAfter } = RESPONSE_HEADERS;
 const tags = [HEALTH_TAG.name];
 const security: [] = [];
 
-/** The probes, which every service has beside its controllers, where Nest does not see them. */
+/**
+ * Returns the paths of the health probes. Every service has them outside its controllers, where Nest's scan
+ * does not find them.
+ */
 export function healthPaths(): OpenApiDocument['paths'] {
   const live = {
     operationId: 'getLiveness',
     tags,
-    summary: 'Says that the process answers',
-    description: 'Looks at nothing else: a failing dependency is no reason to restart the process.',
+    summary: 'Reports that the process responds',
+    description: 'Checks no dependency, because a failing dependency is no reason to restart the process.',
     security,
-    responses: { 200: ok('It answers.', 'Alive', { summary: 'Alive', value: { status: 'ok' } }) },
+    responses: { 200: ok('The process responds.', 'Alive', { summary: 'Alive', value: { status: 'ok' } }) },
   };
   const ready = {
     operationId: 'getReadiness',
     tags,
-    summary: 'Says whether to send traffic here',
-    description: '503 until the service has started, when something it needs is away, and while it stops.',
+    summary: 'Reports whether the service accepts traffic',
+    description:
+      '503 until the service has started, while a dependency is unavailable, and while the service stops.',
     security,
     parameters: [
       {
@@ -45,8 +51,8 @@ export function healthPaths(): OpenApiDocument['paths'] {
         in: 'query' as const,
         required: false,
         description:
-          'A readiness check that is not asked and does not count, by its name in `checks`; may be repeated. For a probe ' +
-          'whose callers can do without what it looks at. That the service has started cannot be excluded.',
+          'Name of a readiness check to skip, as in `checks`; may be repeated. For probes whose callers do not ' +
+          'need that dependency. The check that the service has started cannot be skipped.',
         schema: { type: 'array', items: { type: 'string' } },
       },
     ],
@@ -55,8 +61,8 @@ export function healthPaths(): OpenApiDocument['paths'] {
   const startup = {
     operationId: 'getStartup',
     tags,
-    summary: 'Says whether the service has started',
-    description: '503 until the migrations of the database have been applied.',
+    summary: 'Reports whether the service has started',
+    description: '503 until the database migrations have been applied.',
     security,
     responses: probeResponses('/health/startup', { migrations: 'failed' }),
   };
@@ -85,8 +91,12 @@ function probeResponses(instance: string, failed: Record<string, string>): Recor
   const notReady = { summary: 'Not ready', detail: 'Not ready.', extensions: { checks: failed }, instance };
   const headers: Record<string, HeaderObject> = { ...retryAfter, ...noStore };
   return {
-    200: ok('Yes.', 'Healthy', { summary: 'Everything is there', value }),
-    503: { description: 'Not now.', headers, content: problemContent(503, { failed: notReady }, 'NotReady') },
+    200: ok('All checks passed.', 'Healthy', { summary: 'All checks passed', value }),
+    503: {
+      description: 'A check failed.',
+      headers,
+      content: problemContent(503, { failed: notReady }, 'NotReady'),
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import type { OpenApiDocument } from './schemas';
 
 type Subject = Pick<AboutApi, 'title' | 'version'>;
 
-/** The OpenAPI document of a service: `api` of its ServiceDefinition. */
+/** Describes the API of a service; used as `api` of its ServiceDefinition. */
 export class OpenApi implements ApiDescription {
   constructor(private readonly words: Omit<AboutApi, keyof Subject>) {}
 
@@ -20,8 +20,8 @@ export class OpenApi implements ApiDescription {
   }
 
   /**
-   * Serves the document at `/openapi.json`, and a page that shows it at `/docs`, to which `/` leads. It is
-   * made when first asked for: starting stays quick.
+   * Serves the document at `/openapi.json` and a page that shows it at `/docs`; `/` redirects to the page.
+   * The document is built on the first request, so that it does not slow down the start.
    */
   addRoutes(app: INestApplication, instance: FastifyInstance, subject: Subject): void {
     let text: Promise<string> | undefined;
@@ -38,9 +38,9 @@ export class OpenApi implements ApiDescription {
 class PreviewModule {}
 
 /**
- * The API document of a service that is not started: nothing is connected to, no provider is made. For tests
- * and tools.
- * @throws {Error} for a service without a description of its API
+ * Builds the API document of a service without starting it: connects to nothing and creates no provider. For
+ * tests and tools.
+ * @throws {Error} for a service that does not describe its API
  */
 export async function previewDocument(definition: ServiceDefinition): Promise<OpenApiDocument> {
   const { api, config, name, title, rootModule } = definition;
@@ -58,10 +58,10 @@ export async function previewDocument(definition: ServiceDefinition): Promise<Op
   }
 }
 
-/** How to get an access token: for the descriptions of services that take them. Markdown. */
+/** Markdown on how to get an access token, for the descriptions of services that need one. */
 export const GETTING_A_TOKEN = `## Getting a token
 
-Ask the authentication service and send the \`accessToken\` of its answer with every request. Against a platform in
+Request a token from the authentication service, and send its \`accessToken\` with every request. With a platform in
 development (\`npm start\`, authentication service on port 3001):
 
 \`\`\`sh
@@ -70,23 +70,22 @@ ACCESS_TOKEN=$(curl -sS http://127.0.0.1:3001/auth/token/user -H 'Content-Type: 
 \`\`\`
 
 \`ivy.internal\` is an InternalPartner; \`carl.customer\` (Customer, facilities 501 and 502) and \`olga.owner\` (Owner, facility 501)
-have the same password. A token lives for 24 hours.`;
+have the same password. A token is valid for 24 hours.`;
 
-// Markdown.
 const CONVENTIONS = `## Conventions
 
 - Paths match in any letter case and with or without a trailing slash; parameters keep their case.
-- Every error is a problem (RFC 9457, \`application/problem+json\`)_EXCEPT_. Its \`traceId\` finds the request in the logs; send a
+- Every error is a problem (RFC 9457, \`application/problem+json\`)_EXCEPT_. Its \`traceId\` identifies the request in the logs; send a
   W3C \`traceparent\` to choose it.
-- Members may be added to answers at any time: pass over what you do not know.
-- Every GET can be a HEAD.
+- Members may be added to responses at any time: ignore members that you do not know.
+- Every GET operation also accepts HEAD.
 - Instants are ISO 8601 with an offset.
-- Any address may also answer, before an operation is found: 400 (the request or its address cannot be read), 404, 405 with \`Allow\`, 408 (it
+- Before an operation is found, any address may respond: 400 (the request or its address cannot be read), 404, 405 with \`Allow\`, 408 (it
   did not arrive within 60 s), 414 (a path parameter of more than 4,096 characters), 431 (headers of more than 32 KiB).`;
 
 /**
- * The conventions of a service.
- * @param exception how errors of some operations differ, e.g. `, but for …`; none unless given
+ * Returns the section on conventions, as Markdown.
+ * @param exception text on errors that differ in some operations, e.g. `, but for …`; empty by default
  */
 export function conventions(exception = ''): string {
   return CONVENTIONS.replace('_EXCEPT_', exception);

@@ -5,34 +5,34 @@ import { z } from 'zod';
 import { ApiResponse } from './decorators';
 import type { HeaderObject, MediaTypeObject, ResponseObject } from './schemas';
 
-/** The body of every error response that is a problem (RFC 9457). */
+/** The body of an error response that is a problem (RFC 9457). */
 export const problemBody = z
   .object({
     type: z.string().meta({
       description:
-        'Names the kind of problem. `about:blank`: the status says it all. Compare it, do not fetch it.',
+        'Identifies the kind of problem: compare it, do not fetch it. With `about:blank` only the status counts.',
       format: 'uri-reference',
     }),
     title: z.string().meta({ description: 'The kind of problem in words.' }),
-    status: z.int().min(400).max(599).meta({ description: 'The HTTP status, once more.' }),
-    detail: z.string().optional().meta({ description: 'What is wrong with this request, for people.' }),
-    instance: z.string().meta({ description: 'The path that was asked for, without its query.' }),
+    status: z.int().min(400).max(599).meta({ description: 'The HTTP status, repeated.' }),
+    detail: z.string().optional().meta({ description: 'An explanation of this problem, for people.' }),
+    instance: z.string().meta({ description: 'The path of the request, without its query.' }),
     traceId: z
       .string()
       .regex(/^[0-9a-f]{32}$/)
       .meta({
         description:
-          'Finds this request in the logs: the id of `traceparent` if one was sent, else a new one.',
+          'Identifies this request in the logs: the id of `traceparent` if one was sent, else a new one.',
       }),
     errors: z.record(z.string(), z.array(z.string())).optional().meta({
-      description: 'What is wrong, by field (`a.b.0`; `request` stands for the whole).',
+      description: 'Errors by field (for example `a.b.0`; `request` is the request as a whole).',
     }),
   })
-  .meta({ id: 'Problem', description: 'An error answer as RFC 9457 describes it.' });
+  .meta({ id: 'Problem', description: 'An error response (RFC 9457).' });
 
 export class ProblemDto extends createZodDto(problemBody) {}
 
-/** A problem as an example. @param instance the path that was asked for */
+/** A problem as an example. `instance` is the path of the request. */
 interface ProblemExample extends Omit<Problem, 'status' | 'headers'> {
   readonly summary: string;
   readonly instance: string;
@@ -42,7 +42,7 @@ type Examples = Readonly<Record<string, ProblemExample>>;
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** `content` of a response that is a problem, with examples rendered as the services send them. */
+/** Returns the `content` of a problem response, with examples rendered exactly as the services send them. */
 export function problemContent(
   status: number,
   examples: Examples,
@@ -61,7 +61,7 @@ export function problemContent(
 }
 
 /**
- * `content` of a JSON response, for a status that has another content type too.
+ * Returns the `content` of a JSON response, for a status that also has a response of another content type.
  * @param type a class by `createZodDto`, or its `Output`
  */
 export function jsonContent(
@@ -90,11 +90,11 @@ function problemResponse(
   return { description, ...(Object.keys(headers).length === 0 ? {} : { headers }), content };
 }
 
-/** Response headers that several services have. */
+/** Response headers used by several services. */
 export const RESPONSE_HEADERS = {
   challenge: {
     'WWW-Authenticate': {
-      description: 'The challenge of RFC 6750: `error` is there when a token was sent.',
+      description: 'The challenge of RFC 6750. It has `error` if a token was sent.',
       schema: { type: 'string' },
       required: true,
       example: 'Bearer error="invalid_token", error_description="The access token expired."',
@@ -102,7 +102,7 @@ export const RESPONSE_HEADERS = {
   },
   retryAfter: {
     'Retry-After': {
-      description: 'Seconds to wait before asking again.',
+      description: 'Seconds to wait before a retry.',
       schema: { type: 'integer', minimum: 0 },
       required: true,
       example: 1,
@@ -110,7 +110,7 @@ export const RESPONSE_HEADERS = {
   },
   noStore: {
     'Cache-Control': {
-      description: 'No cache may keep this.',
+      description: 'No cache may store this response.',
       schema: { type: 'string', const: 'no-store' } as object,
       required: true,
       example: 'no-store',
@@ -122,11 +122,11 @@ function refused(summary: string, detail?: string): ProblemExample {
   return { summary, instance: '/the/path/asked/for', ...(detail === undefined ? {} : { detail }) };
 }
 
-/** What operations of every service answer; each is one component of the document. */
+/** Standard responses of the operations of all services. Each is one component of the document. */
 export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
   Unauthorized: problemResponse(
     401,
-    'There is no access token, or it is not valid, expired or revoked.',
+    'The access token is missing, invalid, expired or revoked.',
     {
       missing: refused('No token', 'A bearer token is required.'),
       expired: refused('Expired token', 'The access token expired.'),
@@ -136,17 +136,17 @@ export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
   ),
   Forbidden: problemResponse(
     403,
-    'The token is good, but its personas and roles do not allow this.',
+    'The token is valid, but its personas and roles do not allow this.',
     { persona: refused('Another persona is needed', 'Your personas and roles do not allow this.') },
     {
       'WWW-Authenticate': {
-        description: 'The challenge of RFC 6750. Absent where the resource, not the token, is the reason.',
+        description: 'The challenge of RFC 6750. Absent if the reason is the resource and not the token.',
         schema: { type: 'string' },
         example: 'Bearer error="insufficient_scope"',
       },
     },
   ),
-  PayloadTooLarge: problemResponse(413, 'The body is larger than this service takes.', {
+  PayloadTooLarge: problemResponse(413, 'The body is too large for this service.', {
     large: refused('Too large', 'The request body is too large.'),
   }),
   UnsupportedMediaType: problemResponse(415, 'The body has another content type, charset or encoding.', {
@@ -155,21 +155,21 @@ export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
       'The body must be JSON (application/json), in UTF-8 and uncompressed.',
     ),
   }),
-  UnexpectedError: problemResponse(500, 'A fault of the service. The `traceId` finds it in the logs.', {
+  UnexpectedError: problemResponse(500, 'An error of the service. The `traceId` identifies it in the logs.', {
     fault: refused('A fault'),
   }),
   Unavailable: problemResponse(
     503,
-    'Something the service needs is out of reach, or too busy. Ask again.',
-    { database: refused('The database is away', 'The database cannot be reached.') },
+    'A dependency of the service is unavailable or overloaded. Try again later.',
+    { database: refused('The database is unreachable', 'The database cannot be reached.') },
     RESPONSE_HEADERS.retryAfter,
   ),
 };
 
 /**
- * The standard responses of a route, by status.
- * @param readsBody a body is read and judged, whether the operation has a use for it or not: anything but a
- * GET
+ * Returns the standard responses of a route, by status.
+ * @param readsBody true for every method but GET: the service reads and checks a body even if the operation
+ * does not use it
  */
 export function standardResponses(
   { isPublic, needs }: { readonly isPublic: boolean; readonly needs: string | null },

@@ -15,7 +15,7 @@ export type { HeaderObject, MediaTypeObject, ParameterObject, ResponseObject };
 export type Schema = SchemaObject | ReferenceObject;
 
 /**
- * An operation as the documents of this platform have it: named, and nothing referred to but schemas and
+ * An operation in the documents of this platform: it has an id, and its references point only to schemas and
  * standard responses.
  */
 export interface Operation extends OperationObject {
@@ -38,9 +38,9 @@ export interface OpenApiDocument extends OpenAPIObject {
 type Schemas = Readonly<Record<string, Schema>>;
 
 /**
- * Prepares scanned schemas for nestjs-zod's clean-up: zod 4.6 writes a schema with an id as a reference to
- * its own definition, which nestjs-zod 5.5 would give the name of that definition. The class stays an alias
- * of it.
+ * Prepares scanned schemas for nestjs-zod's clean-up. zod 4.6 writes a schema with an id as a reference to
+ * its own definition, and nestjs-zod 5.5 would rename the class to that definition. This keeps the class as
+ * an alias of it.
  */
 export function keepAliases(schemas: Schemas): void {
   for (const schema of Object.values(schemas)) {
@@ -50,10 +50,11 @@ export function keepAliases(schemas: Schemas): void {
 }
 
 /**
- * The schemas, and a function that gives their references, as readers know them: by their ids, or by the
- * names of their classes (`CreateScheduleDto` is `CreateScheduleRequest`). What nestjs-zod calls `…_Output`
- * loses the suffix and may grow: clients have to pass over members they do not know.
- * @throws {Error} for two schemas of one name
+ * Returns the schemas under their public names, and a function that renames references to them. A public name
+ * is the schema's id, or the class name with `Dto` replaced (`CreateScheduleDto` becomes
+ * `CreateScheduleRequest`). A schema that nestjs-zod names `…_Output` loses the suffix and allows further
+ * members, because clients must ignore members they do not know.
+ * @throws {Error} when two different schemas have the same name
  */
 export function publicSchemas(schemas: Schemas): { schemas: Schemas; rename: <T>(document: T) => T } {
   const names = new Map(
@@ -62,15 +63,15 @@ export function publicSchemas(schemas: Schemas): { schemas: Schemas; rename: <T>
   const named = new Map<string, Schema>();
   for (const [name, schema] of Object.entries(schemas)) {
     if (aliased(schema) !== undefined) continue;
-    const publicly = names.get(name) as string;
+    const newName = names.get(name) as string;
     const written = tidy(schema, name.endsWith('_Output'));
-    const known = named.get(publicly);
+    const known = named.get(newName);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(written))
-      throw new Error(`two schemas are called ${publicly}`);
-    named.set(publicly, written);
+      throw new Error(`two schemas have the name ${newName}`);
+    named.set(newName, written);
   }
   const rename = <T>(document: T): T =>
-    revived(document, (node) => {
+    mapObjects(document, (node) => {
       const name = nameIn(node['$ref']);
       return name === undefined ? node : { ...node, $ref: PREFIX + (names.get(name) ?? publicName(name)) };
     });
@@ -83,7 +84,7 @@ function nameIn($ref: unknown): string | undefined {
   return typeof $ref === 'string' && $ref.startsWith(PREFIX) ? $ref.slice(PREFIX.length) : undefined;
 }
 
-/** The name of the schema that this one is only another name of. */
+/** Returns the name of the schema that this one is an alias of. */
 function aliased(schema: Schema): string | undefined {
   return nameIn((schema as { $ref?: string }).$ref);
 }
@@ -95,12 +96,12 @@ function publicName(name: string): string {
 }
 
 /**
- * Without what says nothing to a reader: the pattern that checks a format, the bounds of machine integers,
- * types of names.
- * @param isOpen objects may have further members
+ * Removes what does not help a reader: the pattern behind a format, the bounds of machine integers, and
+ * property name schemas.
+ * @param isOpen true if objects may have further members
  */
 export function tidy(schema: Schema, isOpen = false): Schema {
-  return revived(schema, ({ propertyNames: _, ...node }) => {
+  return mapObjects(schema, ({ propertyNames: _, ...node }) => {
     if (typeof node['format'] === 'string') delete node['pattern'];
     if (node['maximum'] === Number.MAX_SAFE_INTEGER) delete node['maximum'];
     if (node['minimum'] === Number.MIN_SAFE_INTEGER) delete node['minimum'];
@@ -111,8 +112,8 @@ export function tidy(schema: Schema, isOpen = false): Schema {
 
 type Node = Record<string, unknown>;
 
-/** A copy in which `change` was applied to every object, from the inside out. */
-function revived<T>(value: T, change: (node: Node) => Node): T {
+/** Returns a copy with `change` applied to every object, from the inside out. */
+function mapObjects<T>(value: T, change: (node: Node) => Node): T {
   return JSON.parse(JSON.stringify(value), (_key, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member) ? change(member as Node) : member,
   ) as T;

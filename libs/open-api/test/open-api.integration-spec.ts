@@ -108,7 +108,7 @@ describe('the routes of an API document', () => {
 });
 
 describe('a document', () => {
-  it('names schemas by their ids or classes, refers to them, and leaves open what clients read', async () => {
+  it('names schemas by their ids or classes, refers to them, and lets responses have further members', async () => {
     const { components, paths } = await previewDocument(definition(StoryModule));
     expect(Object.keys(components.schemas)).toEqual([
       'Alive',
@@ -128,7 +128,7 @@ describe('a document', () => {
     });
   });
 
-  it('describes parameters by their schemas and by what those cannot say', async () => {
+  it('describes parameters by their schemas and explicit descriptions', async () => {
     const { paths } = await previewDocument(definition(StoryModule));
     const parameters = paths['/stories/chapters']?.['get']?.parameters ?? [];
     const pageKey: unknown = expect.stringMatching(/^`nextPageKey`/);
@@ -144,7 +144,7 @@ describe('a document', () => {
     ]);
   });
 
-  it('adds the responses that all routes have, but for those that a route never sends', async () => {
+  it('adds the standard responses, except those that a route never sends', async () => {
     const { paths } = await previewDocument(definition(StoryModule));
     expect(Object.keys(paths['/stories/quick']?.['get']?.responses ?? {})).toEqual(['200']);
     expect(Object.keys(paths['/stories/chapters']?.['get']?.responses ?? {})).toEqual(['200', '500', '503']);
@@ -178,7 +178,7 @@ describe('a document', () => {
     await expect(previewDocument(definition(TellModule))).rejects.toThrow(message);
   });
 });
-/** The addresses that a page loads, all of which have to be the service's own; every one must be there. */
+/** Returns the files that a page loads. Checks that each is served by the service and exists. */
 async function filesOfPage(url: string): Promise<string[]> {
   const page = await fetch(url);
   expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);

@@ -17,7 +17,7 @@ describe('personas', () => {
     expect(combinePersonas()).toBe(Persona.None);
   });
 
-  it('asks for every wanted bit, or for any', () => {
+  it('checks for all wanted bits, or for any of them', () => {
     expect(hasPersona(18, Persona.Owner)).toBe(true);
     expect(hasPersona(2, 18)).toBe(false);
     expect(hasAnyPersona(2, 18)).toBe(true);

@@ -5,7 +5,7 @@ import { foldCase } from './case-folding';
 const LAST_CODE_POINT = 0x10ffff;
 
 describe('foldCase', () => {
-  it('is the full case folding of the Unicode version that this Node knows', () => {
+  it("is the full case folding of the running Node's Unicode version", () => {
     expect(process.versions.unicode).toBe('17.0');
     const differing: string[] = [];
     for (let code = 0; code <= LAST_CODE_POINT; code += 1) {
@@ -17,7 +17,7 @@ describe('foldCase', () => {
     expect([common.size, full.size]).toEqual([1481, 104]);
   });
 
-  it('folds each code point of a text by itself', () => {
+  it('folds each code point of a text separately', () => {
     expect(foldCase('ΟΔΟΣ και STRAẞE 𐐀')).toBe('οδοσ και strasse 𐐨');
   });
 });

@@ -1,12 +1,14 @@
 /**
  * Full case folding of Unicode 17.0 (CaseFolding.txt, statuses C and F). The table is part of the code
- * because keys made with it are stored: `toLowerCase` knows another Unicode in every Node, and case folding
- * not at all. Its spec checks every code point against Unicode's own data. All numbers are in base 36.
+ * because the resulting keys are stored, while the Unicode version of `toLowerCase` changes with Node, and
+ * Node offers no case folding. The spec checks every code point against Unicode's own data. All numbers are
+ * in base 36.
  */
 
 /**
- * Code points that fold to one other: `first`, `-last` of a range or `:last` of every second one in it, and
- * the distance.
+ * Code points that fold to a single code point. An entry is a code point or a range, followed by the distance
+ * to the folded code point. `first-last` is a range of all code points; `first:last` is a range of every
+ * second one.
  */
 const SIMPLE =
   '1t-2i+w 51+lj 5c-5y+w 60-66+w 74:8e+1 8i:8m+1 8p:93+1 96:ae+1 ag-3d ah:al+1 an-7g ap+5u aq:as+1 au+5q ' +
@@ -26,7 +28,7 @@ const SIMPLE =
   '1ee9-1eey+w 1fcw-1fdz+14 1fhs-1fir+14 1fn4-1fne+13 1fng-1fnu+13 1fnw-1fo2+13 1fo4-1fo5+13 1h1c-1h2q+1s ' +
   '1h74-1h7p+w 1jfk-1jgf+w 20cg-20db+w 20f4-20fs+r 2olc-2om9+y';
 
-/** Code points that fold to several. */
+/** Code points that fold to several: the code point, then its folding. */
 const FULL =
   '67,37,37 8g,2x,lj 95,jg,32 ds,2y,lo pc,qh,lk,ld q8,qt,lk,ld 13b,12d,136 61i,2w,mp 61j,38,lk 61k,3b,lm ' +
   '61l,3d,lm 61m,2p,ji 61q,37,37 66o,qt,lv 66q,qt,lv,lc 66s,qt,lv,ld 66u,qt,lv,n6 680,64g,qh 681,64h,qh ' +
@@ -43,7 +45,7 @@ const FULL =
 
 const FOLDED = new Map([...SIMPLE.split(' ').flatMap(foldingsOfRange), ...FULL.split(' ').map(foldingOfOne)]);
 
-/** The text with each code point folded. It is not normalised: neither before nor after. */
+/** Folds each code point of the text. Does not normalise, neither before nor after. */
 export function foldCase(text: string): string {
   return text.replace(/[^\0-@[-\u007f]/gu, (character) => FOLDED.get(character) ?? character);
 }

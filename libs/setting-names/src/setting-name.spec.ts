@@ -21,12 +21,12 @@ describe('parseSettingName', () => {
     ['I\u0307', '\u0130', 'i\u0307'],
     ['ﬃ', 'FFI', 'ffi'],
     ['Ꭰ', 'ꭰ'],
-  ])('takes %j and %j as one name', (...spellings) => {
+  ])('gives %j and %j the same key', (...spellings) => {
     const keys = spellings.map((spelling) => parseSettingName(spelling)?.key);
     expect(new Set(keys).size).toBe(1);
   });
 
-  it('gives one key to all spellings that fold alike, and folds no key further', () => {
+  it('gives all equivalent spellings the same key, and leaves a key unchanged', () => {
     fc.assert(
       fc.property(anyName, (text) => {
         const parsed = parseSettingName(text);
@@ -65,7 +65,7 @@ describe('parseSettingName', () => {
     '\u3164',
     '\u2800',
     '\u{e0041}',
-  ])('refuses %j: an address loses it, or nobody sees it', (text) => {
+  ])('refuses %j, which clients remove from an address or which is invisible', (text) => {
     expect(parseSettingName(text)).toBeNull();
   });
 

@@ -5,10 +5,10 @@ import type { JsonValue, PlatformSetting, StoredPlatformSetting } from './platfo
 import type { SettingChange } from './response-cache';
 import type { ServiceResponse } from './transport';
 
-/** A setting by its names, in any letter case. */
+/** Identifies a setting by its names, in any letter case. */
 export type SettingAddress = SettingChange;
 
-/** One of many writes: a value, a value as JSON text that is stored as it is, or a deletion. */
+/** One write of a bulk request: a value, a value as JSON text that is stored verbatim, or a deletion. */
 export type SettingWrite = SettingAddress &
   (
     { readonly settingValue: JsonValue | object } | { readonly valueText: string } | { readonly delete: true }
@@ -19,15 +19,18 @@ export type SettingWrite = SettingAddress &
     readonly ifNoneMatch?: string;
   };
 
-/** A setting as one of many writes left it; one that was deleted as it was, its ETag null. */
+/** The result of one write. For a deletion: the deleted setting, with a null ETag. */
 export interface WrittenSetting extends PlatformSetting {
   readonly etag: string | null;
 }
 
-/** Settings that the service reads in one request. */
+/** Maximum settings per read request. */
 export const MAX_READS = 1_000;
 
-/** The body of a request for many writes. @throws {TypeError} unless each value is one that can be stored */
+/**
+ * Returns the body of a bulk write request.
+ * @throws {TypeError} if a value cannot be stored
+ */
 export function writesText(writes: readonly SettingWrite[]): string {
   const parts = writes.map(({ subsystemName, settingName, ifMatch, ifNoneMatch, ...write }) => {
     const rest = JSON.stringify({ subsystemName, settingName, ifMatch, ifNoneMatch });
@@ -37,13 +40,19 @@ export function writesText(writes: readonly SettingWrite[]): string {
   return `{"writes":[${parts.join(',')}]}`;
 }
 
-/** The text of a value. @throws {TypeError} for null or what JSON cannot hold */
+/**
+ * Returns the JSON text of a value.
+ * @throws {TypeError} for null or a value that JSON cannot hold
+ */
 export function valueTextOf(value: unknown): string {
-  // Undefined for undefined and functions, whatever the types say.
+  // Despite its type, JSON.stringify returns undefined for undefined and for functions.
   return requireValueText(JSON.stringify(value) ?? '');
 }
 
-/** @throws {TypeError} unless the text is one JSON value, not null */
+/**
+ * Returns the text unchanged.
+ * @throws {TypeError} unless it is one JSON value other than null
+ */
 export function requireValueText(text: string): string {
   let value: unknown = null;
   try {
@@ -56,27 +65,27 @@ export function requireValueText(text: string): string {
 }
 
 /**
- * What was written, in the order of `writes`.
- * @throws {SettingsProtocolError} if the response is something else
+ * Returns the results of the writes, in the order of `writes`.
+ * @throws {SettingsProtocolError} if the response does not match the writes
  */
 export function readWritten(response: ServiceResponse, writes: readonly SettingAddress[]): WrittenSetting[] {
   const { settings } = readMembers(response);
   if (settings.length === writes.length && writes.every((write, index) => isNamed(settings[index], write)))
     return settings as WrittenSetting[];
-  throw new SettingsProtocolError('the response is not that to these writes');
+  throw new SettingsProtocolError('the response does not match the writes');
 }
 
 /**
- * For each of `names`, in their order, the setting, null where there is none, undefined where it is to be
- * asked for again.
- * @throws {SettingsProtocolError} if the response is something else, or tells of none, so that asking again
- * would not end
+ * Returns one result per name, in the order of `names`: the setting, null if it does not exist, or undefined
+ * if the service did not read it and it must be requested again.
+ * @throws {SettingsProtocolError} if the response does not match the names, or reads none of them, because
+ * repeating such a request would never end
  */
 export function readFound(
   response: ServiceResponse,
   names: readonly SettingAddress[],
 ): (StoredPlatformSetting | null | undefined)[] {
-  // Each list is in the order of the request.
+  // The service returns each list in the order of the request.
   const { settings, missing, unread } = readMembers(response);
   const found = names.map((name) => {
     if (isNamed(settings[0], name)) return settings.shift() as StoredPlatformSetting;
@@ -88,10 +97,10 @@ export function readFound(
       unread.shift();
       return undefined;
     }
-    throw new SettingsProtocolError('the response is not that to these names');
+    throw new SettingsProtocolError('the response does not match the names');
   });
   if (found.length > 0 && found.every((each) => each === undefined))
-    throw new SettingsProtocolError('the response tells of no setting');
+    throw new SettingsProtocolError('the response contains none of the settings');
   return found;
 }
 
@@ -99,7 +108,7 @@ function readMembers(response: ServiceResponse): Record<'settings' | 'missing' |
   const body = readJson(response) as Record<string, unknown> | null;
   const { settings, missing = [], unread = [] } = body ?? {};
   const isList = [settings, missing, unread].every(Array.isArray) && (settings as unknown[]).every(isSetting);
-  if (!isList) throw new SettingsProtocolError('the response is no list of settings');
+  if (!isList) throw new SettingsProtocolError('the response is not a list of settings');
   return { settings, missing, unread } as ReturnType<typeof readMembers>;
 }
 

@@ -1,4 +1,4 @@
-/** The parts of an RFC 9457 problem that the service sends. */
+/** The members of an RFC 9457 problem that the service sends. */
 export interface ProblemDetails {
   readonly type?: string;
   readonly title?: string;
@@ -10,49 +10,49 @@ export interface ProblemDetails {
 }
 
 /**
- * Every failure that this library tells of, except a caller's own abort and a TypeError for an unusable
- * argument.
+ * Base class of this library's errors. A caller's own abort rejects with the signal's reason instead, and an
+ * unusable argument with a TypeError.
  */
 export abstract class SettingsClientError extends Error {}
 
-/** The service answered with an error that no retry changes. */
+/** The service responded with an error that a retry cannot change. */
 export class SettingsHttpError extends SettingsClientError {
   override readonly name: string = 'SettingsHttpError';
 
-  /** @param problem what the service said about it; null when the response was no problem details */
+  /** @param problem problem details of the response; null if it had none */
   constructor(
     readonly status: number,
     readonly problem: ProblemDetails | null,
-    message = `the settings service answered ${String(status)}${problem?.detail === undefined ? '' : `: ${problem.detail}`}`,
+    message = `the settings service responded with status ${String(status)}${problem?.detail === undefined ? '' : `: ${problem.detail}`}`,
   ) {
     super(message);
   }
 }
 
 /**
- * The setting does not exist. A 404 from anything else, such as a wrong base URL, is a plain
+ * The setting does not exist. Any other 404, for example because of a wrong base URL, is a plain
  * SettingsHttpError.
  */
 export class SettingNotFoundError extends SettingsHttpError {
   override readonly name = 'SettingNotFoundError';
 }
 
-/** 412: the setting is not, or no longer, in the state that `ifMatch` or `ifNoneMatch` asked for. */
+/** 412: the setting does not satisfy `ifMatch` or `ifNoneMatch`. */
 export class SettingChangedError extends SettingsHttpError {
   override readonly name = 'SettingChangedError';
 }
 
 /**
- * No usable response: network errors, timeouts or a failing service until attempts or the retry budget ran
- * out; see `cause`.
+ * No usable response: network errors, timeouts or service errors until the attempts or the retry budget were
+ * used up. `cause` holds the last failure.
  */
 export class SettingsUnavailableError extends SettingsClientError {
   override readonly name = 'SettingsUnavailableError';
 
-  /** How long the service asked to wait by Retry-After, in milliseconds; null when it did not. */
+  /** Delay requested by Retry-After, in milliseconds; null if the response had none. */
   readonly retryAfterMs: number | null;
 
-  /** @param attempts how often it was tried, the first time included */
+  /** @param attempts number of attempts, including the first one */
   constructor(
     readonly attempts: number,
     options: { cause: unknown; retryAfterMs?: number | null },
@@ -63,17 +63,15 @@ export class SettingsUnavailableError extends SettingsClientError {
   }
 }
 
-/**
- * The response is a success and yet not what the service sends, as from a proxy's page or another service.
- */
+/** The response has a success status but is not one of the settings service, for example a proxy's page. */
 export class SettingsProtocolError extends SettingsClientError {
   override readonly name = 'SettingsProtocolError';
 }
 
-/** The problem type with which the service says that a setting does not exist. */
+/** The problem type for a setting that does not exist. */
 const SETTING_NOT_FOUND = 'urn:platform:problem:setting-not-found';
 
-/** The error for a response with a status outside 2xx. */
+/** Returns the error for a response with a status outside 2xx. */
 export function httpError(status: number, body: string): SettingsHttpError {
   const problem = parseProblem(body);
   if (status === 404 && problem?.type === SETTING_NOT_FOUND) return new SettingNotFoundError(status, problem);

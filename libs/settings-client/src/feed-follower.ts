@@ -2,18 +2,23 @@ import { SettingsHttpError, SettingsUnavailableError } from './errors';
 import type { ChangesPage } from './platform-setting';
 import type { PassingTime } from './transport';
 
-/** Where changes are read. */
+/** The source of changes. */
 export interface ChangeFeed {
-  /** Without `after` the end of the feed, at once. One attempt. */
+  /**
+   * Reads the changes after the token `after`, or, without one, the end of the feed without waiting. Makes
+   * one attempt.
+   */
   readChanges(after: string | null, waitSeconds: number, signal: AbortSignal): Promise<ChangesPage>;
 }
 
-/** Hears of what the follower reads. */
+/** Receives what the follower reads. */
 export interface FeedListener {
-  /** @param news.isBeginning changes before this page may have been missed
-   *  @param news.isOver an interruption is over, or the feed has begun for the first time */
-  onPage(page: ChangesPage, news: { readonly isBeginning: boolean; readonly isOver: boolean }): void;
-  /** @param isFirst the interruption begins with this failure */
+  /**
+   * @param news.hasGap changes before this page may have been missed
+   * @param news.isResumed an interruption is over, or the feed has started for the first time
+   */
+  onPage(page: ChangesPage, news: { readonly hasGap: boolean; readonly isResumed: boolean }): void;
+  /** @param isFirst true if this failure starts an interruption */
   onFailure(error: unknown, isFirst: boolean): void;
 }
 
@@ -25,27 +30,33 @@ export interface FollowerOptions {
 
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
-/** After responses that came too early. Shorter, because they may come with a position that is further on. */
+/**
+ * Maximum pause after responses that returned too early. Shorter, because such responses may still bring a
+ * newer position.
+ */
 const MAX_EARLY_PAUSE_MS = 2_000;
-/** The longest Retry-After that counts, so that a mistaken header does not blind the watch for hours. */
+/** Upper limit for Retry-After, so that a wrong header does not stop the watch for hours. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Follows the feed of changes until its signal aborts. After a failure it asks without waiting, so that
- * memory is confirmed soon. Such a response does not prove that the service lets it wait. Only a successful
- * wait resets the pauses, and only it ends an interruption in which one wait was refused or two failed. So it
- * asks a full replica less and less often, and reports one state.
+ * Follows the feed of changes until its signal aborts.
+ *
+ * After a failure the next request does not wait at the service, so that cached values are confirmed soon.
+ * Its success does not prove that the service accepts waiting requests. Therefore only a successful wait
+ * resets the pauses. Likewise, once a wait was refused or two waits failed, only a successful wait ends the
+ * interruption. As a result a full replica is polled less and less often, and the watch reports one
+ * interruption and not many.
  */
 export class FeedFollower {
   private after: string | null = null;
-  /** Since a wait succeeded. */
+  /** Failed requests since the last successful wait. */
   private failures = 0;
   private failedWaits = 0;
   private earlyResponses = 0;
-  /** The last request failed. */
+  /** True if the last request failed. */
   private hasFailed = false;
   private isInterrupted = false;
-  private mustWait = false;
+  private needsWait = false;
   private hasBegun = false;
 
   constructor(
@@ -70,7 +81,7 @@ export class FeedFollower {
         await this.pause(this.failures, MAX_PAUSE_MS, retryAfterMs(error));
         continue;
       }
-      // The replica stops, or somebody with fewer watches needed the place.
+      // The wait ended early: the replica is stopping, or a client with fewer watches got this watch's place.
       if (waitSeconds > 0 && this.earlyResponses > 0)
         await this.pause(this.earlyResponses, MAX_EARLY_PAUSE_MS);
     }
@@ -84,14 +95,14 @@ export class FeedFollower {
     if (hasWaited) {
       this.failures = 0;
       this.failedWaits = 0;
-      this.mustWait = false;
+      this.needsWait = false;
     }
-    const isBeginning = this.after === null;
-    const isOver = !this.hasBegun || (this.isInterrupted && !this.mustWait);
+    const hasGap = this.after === null;
+    const isResumed = !this.hasBegun || (this.isInterrupted && !this.needsWait);
     this.hasBegun = true;
     this.hasFailed = false;
-    if (isOver) this.isInterrupted = false;
-    this.listener.onPage(page, { isBeginning, isOver });
+    if (isResumed) this.isInterrupted = false;
+    this.listener.onPage(page, { hasGap, isResumed });
     this.after = page.next;
   }
 
@@ -101,31 +112,31 @@ export class FeedFollower {
     this.failures += 1;
     if (hasWaited) {
       this.failedWaits += 1;
-      this.mustWait ||= this.failedWaits > 1 || isRefused(error);
+      this.needsWait ||= this.failedWaits > 1 || isRefused(error);
     }
     const isFirst = !this.isInterrupted;
     this.isInterrupted = true;
     this.listener.onFailure(error, isFirst);
   }
 
-  /** With full jitter: those who lost the service together come back one by one. */
-  private async pause(count: number, longestMs: number, atLeastMs = 0): Promise<void> {
+  /** Pauses with full jitter, so that clients that lost the service together come back one by one. */
+  private async pause(count: number, maxMs: number, minMs = 0): Promise<void> {
     const { signal, time } = this.options;
-    const backoffMs = Math.min(longestMs, FIRST_PAUSE_MS * 2 ** (count - 1));
+    const backoffMs = Math.min(maxMs, FIRST_PAUSE_MS * 2 ** (count - 1));
     try {
-      await time.sleep(atLeastMs + time.random() * backoffMs, signal);
+      await time.sleep(minMs + time.random() * backoffMs, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
   }
 }
 
-/** The service cannot go on from the token: it is too old, or not of this service. */
+/** The service cannot continue from the token, because it is too old or from another service. */
 function isLostPosition(error: unknown): boolean {
   return error instanceof SettingsHttpError && (error.status === 410 || error.status === 400);
 }
 
-/** The service responded that it has no room for another watch, or that it is asked too often. */
+/** The service responded that it has no room for another watch, or that requests are too frequent. */
 function isRefused(error: unknown): boolean {
   if (!(error instanceof SettingsUnavailableError)) return false;
   const { cause } = error;
@@ -133,6 +144,6 @@ function isRefused(error: unknown): boolean {
 }
 
 function retryAfterMs(error: unknown): number {
-  const asked = error instanceof SettingsUnavailableError ? (error.retryAfterMs ?? 0) : 0;
-  return Math.min(asked, MAX_RETRY_AFTER_MS);
+  const requestedMs = error instanceof SettingsUnavailableError ? (error.retryAfterMs ?? 0) : 0;
+  return Math.min(requestedMs, MAX_RETRY_AFTER_MS);
 }

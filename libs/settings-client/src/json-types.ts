@@ -1,6 +1,6 @@
 import type { JsonValue } from './platform-setting';
 
-/** A deeply read-only value. Values of a watch are frozen, because all readers share them. */
+/** A deeply read-only value. A watch freezes its values, because all readers share them. */
 export type DeepReadonly<T> = [JsonValue] extends [T]
   ? T
   : T extends object
@@ -8,8 +8,8 @@ export type DeepReadonly<T> = [JsonValue] extends [T]
     : T;
 
 /**
- * `T` where JSON can hold it, interfaces included; never for what JSON would lose: functions, symbols,
- * bigints, and therefore objects with methods, such as dates and maps.
+ * `T` if JSON can hold it, interfaces included; `never` for what JSON would lose: functions, symbols,
+ * bigints, and objects with methods such as dates and maps.
  */
 export type JsonCompatible<T> = [T] extends [JsonValue | undefined]
   ? T

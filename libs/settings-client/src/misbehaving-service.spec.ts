@@ -7,7 +7,7 @@ import { SettingsClient } from './settings-client';
 type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;
 
 const VALUE = '{"a":1.0}';
-const answer: Behaviour = (_request, response) => {
+const respond: Behaviour = (_request, response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(VALUE);
 };
 const fail =
@@ -23,7 +23,7 @@ describe('SettingsClient and a service that misbehaves', () => {
   let script: Behaviour[] = [];
   let requests: { method: string | undefined; key: string | undefined }[] = [];
   let waits: number[] = [];
-  // Waits before retries are skipped and written down; time limits of attempts are real.
+  // Skips and records waits before retries. Timeouts of attempts are real.
   const time = {
     ...REAL_TIME,
     random: () => 0,
@@ -33,7 +33,7 @@ describe('SettingsClient and a service that misbehaves', () => {
       return Promise.resolve();
     },
   };
-  // Longer than any response takes while other suites use the machine.
+  // Longer than any response takes on a machine busy with other suites.
   const LIMIT_MS = 600;
   const newClient = (baseUrl = service.url) =>
     new SettingsClient({
@@ -59,44 +59,44 @@ describe('SettingsClient and a service that misbehaves', () => {
 
   it.each<[string, Behaviour]>([
     ['resets the connection', (request) => request.socket.resetAndDestroy()],
-    ['closes without an answer', (request) => request.socket.destroy()],
-    ['never answers', () => undefined],
+    ['closes without a response', (request) => request.socket.destroy()],
+    ['never responds', () => undefined],
     [
-      'answers the head and then nothing',
+      'sends the headers and then nothing',
       (_request, response) => response.writeHead(200, { 'content-length': '9' }).flushHeaders(),
     ],
     [
-      'breaks off in the middle of the body',
+      'disconnects in the middle of the body',
       (_request, response) => {
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
         response.write(VALUE, () => response.destroy());
       },
     ],
     [
-      'dribbles the body',
+      'sends the body without end, a byte at a time',
       (_request, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
         const dribble = setInterval(() => response.write(' '), 20);
         response.on('close', () => clearInterval(dribble));
       },
     ],
-    ['speaks something else than HTTP', (request) => request.socket.end('SSH-2.0\r\n\r\n')],
-    ['answers 503', fail(503)],
-    ['answers 429', fail(429)],
-  ])('gets the value from one that %s twice', async (_case, behaviour) => {
-    script = [behaviour, behaviour, answer];
+    ['does not speak HTTP', (request) => request.socket.end('SSH-2.0\r\n\r\n')],
+    ['responds 503', fail(503)],
+    ['responds 429', fail(429)],
+  ])('gets the value from a service that first %s twice', async (_case, behaviour) => {
+    script = [behaviour, behaviour, respond];
     expect(await newClient().getValueText('S', 'n')).toBe(VALUE);
     expect(requests).toHaveLength(3);
     expect(waits).toEqual([100, 200]);
   });
 
-  it('waits as long as the service asks', async () => {
-    script = [fail(429, { 'retry-after': '2' }), answer];
+  it('waits as long as Retry-After requests', async () => {
+    script = [fail(429, { 'retry-after': '2' }), respond];
     await newClient().getValue('S', 'n');
     expect(waits).toEqual([2_000]);
   });
 
-  it('repeats a PUT that may have been done under the same idempotency key', async () => {
+  it('retries a PUT whose outcome is unknown under the same idempotency key', async () => {
     const setting = '{"subsystemName":"S","settingName":"n","settingValue":1}';
     script = [
       (request) => request.socket.destroy(),
@@ -108,7 +108,7 @@ describe('SettingsClient and a service that misbehaves', () => {
     expect(requests[0]?.key).toBe(requests[1]?.key);
   });
 
-  it('gives up after six attempts on a port where nobody listens', async () => {
+  it('gives up after six attempts on a port without a listener', async () => {
     const [port] = (await findFreePorts(1)) as [number];
     await expect(
       newClient(`http://127.0.0.1:${String(port)}`).getValueOrNull('S', 'n'),
@@ -119,7 +119,7 @@ describe('SettingsClient and a service that misbehaves', () => {
     expect(waits).toEqual([100, 200, 400, 800, 1_600]);
   });
 
-  it('does not take a wrong base URL for a missing setting', async () => {
+  it('does not mistake a wrong base URL for a missing setting', async () => {
     script = [fail(404)];
     await expect(newClient().getValueOrNull('S', 'n')).rejects.toMatchObject({
       name: 'SettingsHttpError',

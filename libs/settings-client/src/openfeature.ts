@@ -12,24 +12,24 @@ import type { SettingsWatch } from './settings-watch';
 import { watchOptions } from './watch-options';
 import type { WatchOptions } from './watch-options';
 
-/** Where flags are. */
+/** The client and subsystem that flags are read from. */
 export interface SettingsProviderOptions extends Pick<
   WatchOptions,
   'waitSeconds' | 'maxAgeMs' | 'maxEntries'
 > {
-  /** A client with any persona that may read settings. */
+  /** A client whose persona may read settings. */
   readonly client: SettingsClient;
   /**
-   * The subsystem whose settings are the flags: a flag's key is the setting's name, its value the setting's
+   * The subsystem whose settings are the flags. A flag's key is the setting's name, its value the setting's
    * value.
    */
   readonly subsystemName: string;
 }
 
 /**
- * Settings as flags of OpenFeature's server SDK. Values come from a watch: they are in memory and current
- * within a second. The evaluation context changes nothing and there are no variants. So the reason is STATIC,
- * or STALE for the last known value while the service is away.
+ * Provides settings as flags of OpenFeature's server SDK. Values come from a watch, so they are in memory and
+ * at most a second old. There are no variants, and the evaluation context has no effect. So the reason is
+ * STATIC, or STALE for the last known value while the service is unreachable.
  */
 export class SettingsProvider implements Provider {
   readonly metadata = { name: 'platform-settings' } as const;
@@ -38,12 +38,12 @@ export class SettingsProvider implements Provider {
   private watch: SettingsWatch | null = null;
   private isInterrupted = false;
 
-  /** @throws {TypeError} for an option that cannot be used */
+  /** @throws {TypeError} for an invalid option */
   constructor(private readonly options: SettingsProviderOptions) {
     watchOptions(options);
   }
 
-  /** @throws when the service cannot be reached at first; the provider becomes ready as soon as it can. */
+  /** @throws if the service cannot be reached. The provider becomes ready as soon as it can. */
   async initialize(): Promise<void> {
     const { client, ...options } = this.options;
     await this.onClose();
@@ -97,10 +97,11 @@ export class SettingsProvider implements Provider {
     if (this.watch === null) throw new GeneralError('the provider is closed');
     const { subsystemName } = this.options;
     const found = await this.watch.getDetails(subsystemName, flagKey);
-    // The SDK's types let the application change what it gets; memory is shared and frozen.
+    // Copied, because the SDK's types let the application change the value, while the watch's values are
+    // shared and frozen.
     const value = structuredClone(found.value) as JsonValue;
     if (value === null) throw new FlagNotFoundError(`there is no setting ${flagKey}`);
-    if (!isOfType(value)) throw new TypeMismatchError(`the setting ${flagKey} is of another type`);
+    if (!isOfType(value)) throw new TypeMismatchError(`the setting ${flagKey} has another type`);
     return {
       value,
       reason: found.isStale ? StandardResolutionReasons.STALE : StandardResolutionReasons.STATIC,

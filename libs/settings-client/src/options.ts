@@ -1,18 +1,21 @@
-/** What a number of the options may be. */
+/** The allowed values of a numeric option. */
 interface Bounds {
   readonly min: number;
   readonly max?: number;
   readonly isInteger?: boolean;
 }
 
-/** The option as it was given. @throws {TypeError} unless it is a number within the bounds */
+/**
+ * Returns the value unchanged.
+ * @throws {TypeError} unless it is a number within the bounds
+ */
 export function requireNumber(
   name: string,
   value: number,
   { min, max = Infinity, isInteger = false }: Bounds,
 ): number {
   const isKind = isInteger ? Number.isInteger(value) || value === max : typeof value === 'number';
-  // NaN is neither.
+  // NaN fails both comparisons.
   if (isKind && value >= min && value <= max) return value;
   const kind = isInteger ? 'an integer' : 'a number';
   const range = max === Infinity ? `of at least ${String(min)}` : `from ${String(min)} to ${String(max)}`;

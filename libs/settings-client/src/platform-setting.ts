@@ -12,7 +12,7 @@ export interface PlatformSetting<T = JsonValue> {
   readonly settingValue: T;
 }
 
-/** A setting with its revision, for `ifMatch`. */
+/** A setting with its ETag, for use as `ifMatch`. */
 export interface StoredPlatformSetting<T = JsonValue> extends PlatformSetting<T> {
   readonly etag: string;
 }
@@ -28,17 +28,20 @@ export interface WatchedChange {
   readonly subsystemName: string;
   readonly settingName: string;
   readonly operation: 'write' | 'delete';
-  /** Null after a delete. */
+  /** Null for a delete. */
   readonly etag: string | null;
 }
 
-/** Changes after a token. */
+/** The changes after a position in the feed. `next` is the position of the following page. */
 export interface ChangesPage {
   readonly changes: readonly WatchedChange[];
   readonly next: string;
 }
 
-/** The JSON of a response. @throws {SettingsProtocolError} if it is something else */
+/**
+ * Returns the parsed JSON of a response.
+ * @throws {SettingsProtocolError} if the response is not JSON
+ */
 export function readJson(response: ServiceResponse): JsonValue {
   if (!/^application\/json\b/i.test(response.contentType))
     throw new SettingsProtocolError(
@@ -51,7 +54,10 @@ export function readJson(response: ServiceResponse): JsonValue {
   }
 }
 
-/** A PlatformSetting and its ETag. @throws {SettingsProtocolError} if the response is something else */
+/**
+ * Returns a PlatformSetting and its ETag.
+ * @throws {SettingsProtocolError} if the response is not a PlatformSetting
+ */
 export function readSetting<T>(response: ServiceResponse): StoredPlatformSetting<T> {
   const setting = readJson(response);
   if (!isSetting(setting)) throw new SettingsProtocolError('the response is not a PlatformSetting');
@@ -59,9 +65,9 @@ export function readSetting<T>(response: ServiceResponse): StoredPlatformSetting
 }
 
 /**
- * One page.
- * @throws {SettingsProtocolError} if the response is something else, or leads back to `pageKey`, so that a
- * list would not end
+ * Returns one page of a list.
+ * @throws {SettingsProtocolError} if the response is not a page, or if its next page is `pageKey` again,
+ * because the list would never end
  */
 export function readPage(response: ServiceResponse, pageKey: string | null): SettingsPage {
   const page = readJson(response) as Partial<SettingsPage> | null;
@@ -71,16 +77,19 @@ export function readPage(response: ServiceResponse, pageKey: string | null): Set
   if (!isPage || (nextPageKey !== null && typeof nextPageKey !== 'string'))
     throw new SettingsProtocolError('the response is not a PagedPlatformSettingsResponse');
   if (nextPageKey !== null && nextPageKey === pageKey)
-    throw new SettingsProtocolError('the list does not end: a page names itself as the next');
+    throw new SettingsProtocolError('the list does not end: a page names itself as the next page');
   return { settings, nextPageKey };
 }
 
-/** A page of the feed. @throws {SettingsProtocolError} if the response is something else */
+/**
+ * Returns one page of the feed.
+ * @throws {SettingsProtocolError} if the response is not a page of the feed
+ */
 export function readChanges(response: ServiceResponse): ChangesPage {
   const page = readJson(response) as Partial<ChangesPage> | null;
   const isPage =
     Array.isArray(page?.changes) && page.changes.every(isChange) && typeof page.next === 'string';
-  if (!isPage) throw new SettingsProtocolError('the response is no page of changes');
+  if (!isPage) throw new SettingsProtocolError('the response is not a page of changes');
   return page as ChangesPage;
 }
 
@@ -99,15 +108,12 @@ export function isSetting(value: unknown): value is PlatformSetting {
   );
 }
 
-// The `u` flag matches surrogates only where they stand alone; no URL can carry one.
+// With the `u` flag this matches only lone surrogates, which no URL can carry.
 const LONE_SURROGATE = /\p{Cs}/u;
 
-/**
- * Checks a base URL and takes off what would double a slash.
- * @throws {TypeError} unless it is an http(s) URL without query or fragment
- */
+/** Checks a base URL and removes its trailing slashes. */
 export function normaliseBaseUrl(baseUrl: string): string {
-  // Not URL.parse: Node 20 has none.
+  // Node 20 does not have URL.parse.
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
   if (!isUsable || url.username !== '' || url.password !== '')
@@ -115,17 +121,17 @@ export function normaliseBaseUrl(baseUrl: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Where all settings are listed. */
+/** Returns the URL of the list of all settings. */
 export function allSettingsUrl(baseUrl: string): string {
   return `${baseUrl}/platform/v1/settings`;
 }
 
-/** Where many settings are read or written at once. */
+/** Returns the URL of a bulk read or write. */
 export function commandUrl(baseUrl: string, command: 'read' | 'write'): string {
   return `${baseUrl}/platform/v1/commands/${command}`;
 }
 
-/** Where changes are told. */
+/** Returns the URL of the feed of changes. */
 export function changesUrl(
   baseUrl: string,
   query: { after: string | null; subsystemName: string | undefined; waitSeconds: number },
@@ -137,18 +143,24 @@ export function changesUrl(
   return `${baseUrl}/platform/v1/changes?${parameters.toString()}`;
 }
 
-/** Where one subsystem's settings are listed. @throws {TypeError} for a name that no URL can carry */
+/**
+ * Returns the URL of the list of one subsystem's settings.
+ * @throws {TypeError} for a name that no URL can carry
+ */
 export function subsystemUrl(baseUrl: string, subsystemName: string): string {
   return `${baseUrl}/platform/v1/subsystems/${pathSegment('subsystemName', subsystemName)}/settings`;
 }
 
-/** Where one setting is. @throws {TypeError} for a name that no URL can carry */
+/**
+ * Returns the URL of one setting.
+ * @throws {TypeError} for a name that no URL can carry
+ */
 export function settingUrl(baseUrl: string, subsystemName: string, settingName: string): string {
   return `${subsystemUrl(baseUrl, subsystemName)}/${pathSegment('settingName', settingName)}`;
 }
 
 function pathSegment(parameter: string, name: string): string {
-  // "." and ".." are taken out of every URL before it is sent, however they are escaped.
+  // HTTP clients remove "." and ".." from every URL, however they are escaped.
   if (name === '' || name === '.' || name === '..' || LONE_SURROGATE.test(name))
     throw new TypeError(`${parameter} must be well-formed, not empty, and neither "." nor ".."`);
   return encodeURIComponent(name);

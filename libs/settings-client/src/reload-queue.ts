@@ -1,28 +1,31 @@
-/** Reads things again, a few at once, in the order in which they were added. A failed read stops no other. */
+/**
+ * Reloads things in the order in which they were added, at most `maxParallel` at a time. A failed read does
+ * not stop the others.
+ */
 export class ReloadQueue<Thing> {
   private readonly waiting = new Set<Thing>();
   private reading = 0;
 
-  /** @param read its failures are for whoever reads the thing next */
+  /** @param read its failures are ignored here; the next reader of the thing sees them */
   constructor(
-    private readonly readsAtOnce: number,
+    private readonly maxParallel: number,
     private readonly read: (thing: Thing) => Promise<unknown>,
   ) {}
 
-  /** What is waiting already is read once. */
+  /** Adds a thing to the queue. A thing that is already queued is read only once. */
   add(thing: Thing): void {
     this.waiting.add(thing);
     this.readNext();
   }
 
-  /** Forgets what is waiting. Reads under way go on. */
+  /** Empties the queue. Reads in progress continue. */
   clear(): void {
     this.waiting.clear();
   }
 
   private readNext(): void {
     for (const thing of this.waiting) {
-      if (this.reading >= this.readsAtOnce) return;
+      if (this.reading >= this.maxParallel) return;
       this.waiting.delete(thing);
       this.reading += 1;
       const readNext = (): void => {

@@ -5,14 +5,14 @@ import type { SettingChange } from './response-cache';
 const NOT_MODIFIED: Step = () => new Response(null, { status: 304 });
 
 describe('the cache', () => {
-  it('is off unless asked for', async () => {
+  it('is off by default', async () => {
     const { client, requests } = scripted([ok('1')]);
     await client.getValue('S', 'n');
     await client.getValue('S', 'n');
     expect(requests).toHaveLength(2);
   });
 
-  it('serves an answer for 30 s and not a millisecond longer', async () => {
+  it('serves a response for exactly 30 s', async () => {
     const { client, requests, time } = scripted([ok('1', { etag: '"1"' }), ok('2', { etag: '"2"' })], {
       cache: true,
     });
@@ -25,7 +25,7 @@ describe('the cache', () => {
     expect(requests[1]?.headers.get('if-none-match')).toBe('"1"');
   });
 
-  it('keeps an answer that is still current for another 30 s', async () => {
+  it('serves a response for another 30 s after a 304', async () => {
     const { client, requests, time } = scripted([ok('1', { etag: '"1"' }), NOT_MODIFIED], { cache: true });
     await client.getValue('S', 'n');
     time.advance(30_000);
@@ -35,7 +35,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('counts the age from when the question was asked', async () => {
+  it('counts the age from the start of the request', async () => {
     const { client, requests, time } = scripted([BROKEN, ok('1'), ok('2')], { cache: { ttlMs: 1_000 } });
     await client.getValue('S', 'n');
     time.advance(800);
@@ -43,7 +43,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(3);
   });
 
-  it('keeps no answer fresh for as long as the clock was set back', async () => {
+  it('does not keep a response fresh for longer when the clock is set back', async () => {
     const { client, requests, time } = scripted([ok('1'), ok('2')], { cache: true });
     await client.getValue('S', 'n');
     time.advance(-3_600_000);
@@ -51,7 +51,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('asks once for all who ask at the same time', async () => {
+  it('sends one request for concurrent reads', async () => {
     const { client, requests } = scripted([ok('1')], { cache: true });
     const values = await Promise.all(Array.from({ length: 10 }, () => client.getValue('S', 'n')));
     expect(values).toEqual(values.map(() => 1));
@@ -69,7 +69,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('keeps that a setting does not exist, as it keeps a value, and no other error', async () => {
+  it('caches that a setting does not exist, but no other error', async () => {
     const { client, requests, time } = scripted([NOT_FOUND, problem(403), ok('1'), NOT_FOUND, BROKEN], {
       cache: true,
     });
@@ -86,7 +86,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(4 + 6);
   });
 
-  it('retries although an old answer could stand in', async () => {
+  it('retries before it serves a stale response', async () => {
     const { client, requests, time } = scripted([ok('1'), problem(503), BROKEN, ok('2')], { cache: true });
     await client.getValue('S', 'n');
     time.advance(30_000);
@@ -94,7 +94,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(4);
   });
 
-  it('lets the old answer stand in for five seconds after a failure without asking', async () => {
+  it('serves the stale response for 5 s after a failure without a request', async () => {
     const { client, requests, time } = scripted([ok('1'), BROKEN], { cache: true });
     await client.getValue('S', 'n');
     time.advance(30_000);
@@ -114,7 +114,7 @@ describe('the cache', () => {
     },
   );
 
-  it('keeps value and setting, and settings whose names run together, apart', async () => {
+  it('does not confuse value and setting, or settings whose joined names are equal', async () => {
     const { client, requests } = scripted([ok('1'), setting('1'), ok('2'), setting('2')], { cache: true });
     await client.getValue('S', 'x');
     await client.getSetting('S', 'x');
@@ -123,7 +123,7 @@ describe('the cache', () => {
     expect(requests).toHaveLength(4);
   });
 
-  it('lets an old answer stand in while the service is away, after five retries and for ten minutes', async () => {
+  it('serves a stale response for ten minutes while the service is unreachable, after five retries', async () => {
     const { client, requests, time } = scripted([ok('1', { etag: '"1"' }), BROKEN], { cache: true });
     await client.getValue('S', 'n');
     time.advance(629_999);
@@ -136,7 +136,7 @@ describe('the cache', () => {
     });
   });
 
-  it('lets nothing stand in when told so, nor when access was refused', async () => {
+  it('serves no stale response with staleIfErrorMs 0, or when access is refused', async () => {
     const strict = scripted([ok('1'), BROKEN], { cache: { staleIfErrorMs: 0 } });
     await strict.client.getValue('S', 'n');
     strict.time.advance(30_000);
@@ -149,7 +149,7 @@ describe('the cache', () => {
     await expect(refused.client.getValue('S', 'n')).rejects.toMatchObject({ status: 403 });
   });
 
-  it('forgets what its own client wrote or deleted', async () => {
+  it('discards a setting that the same client writes or deletes', async () => {
     const steps = [ok('1'), setting('2'), ok('2'), setting('2'), NOT_FOUND];
     const { client } = scripted(steps, { cache: true });
     expect(await client.getValue('S', 'n')).toBe(1);
@@ -159,11 +159,11 @@ describe('the cache', () => {
     expect(await client.getValueOrNull('S', 'n')).toBeNull();
   });
 
-  it('does not keep an answer that was asked for before a write', async () => {
-    let answerOld = (): void => undefined;
+  it('does not cache a response requested before a write', async () => {
+    let respondOld = (): void => undefined;
     const old: Step = () =>
       new Promise((resolve) => {
-        answerOld = () => {
+        respondOld = () => {
           resolve(new Response('1', { headers: { 'content-type': 'application/json' } }));
         };
       });
@@ -172,13 +172,13 @@ describe('the cache', () => {
     while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
     await client.putSetting('S', 'n', 2);
     expect(await client.getValue('S', 'n')).toBe(2);
-    answerOld();
+    respondOld();
     expect(await before).toBe(1);
     expect(await client.getValue('S', 'n')).toBe(2);
     expect(requests).toHaveLength(3);
   });
 
-  it('tells when a cached setting turns out to have changed or to be gone', async () => {
+  it('reports that a cached setting was changed or deleted', async () => {
     const changes: SettingChange[] = [];
     const cache = { onChange: (change: SettingChange) => changes.push(change) };
     const { client, time } = scripted([ok('1'), ok('1'), ok('2'), NOT_FOUND], { cache });
@@ -192,7 +192,7 @@ describe('the cache', () => {
     ]);
   });
 
-  it('keeps the most recently used when it is full', async () => {
+  it('evicts the least recently used when it is full', async () => {
     const { client, requests } = scripted([ok('1')], { cache: { maxEntries: 2 } });
     for (const name of ['a', 'b', 'a', 'c', 'a', 'b']) await client.getValue('S', name);
     expect(requests.map(({ url }) => url.split('/').at(-2))).toEqual(['a', 'b', 'c', 'b']);

@@ -4,59 +4,60 @@ import { requireNumber } from './options';
 import type { PassingTime } from './transport';
 import type { ServiceResponse } from './transport';
 
-/** A setting whose cached value turned out to be another one. */
+/** Identifies a setting whose cached value has changed. */
 export interface SettingChange {
   readonly subsystemName: string;
   readonly settingName: string;
 }
 
-/** How the opt-in cache behaves. */
+/** Options of the cache, which is off by default. */
 export interface CacheOptions {
-  /** How long a response is served without asking the service, in milliseconds. Default 30,000. */
+  /** Time for which a response is served without a request, in milliseconds. Default 30,000. */
   readonly ttlMs?: number;
   /**
-   * How long after that it may stand in while the service cannot be reached, in milliseconds. Default
-   * 600,000; 0 is never.
+   * Time after `ttlMs` for which a response is still served if the service cannot be reached, in
+   * milliseconds; 0 disables this. Default 600,000.
    */
   readonly staleIfErrorMs?: number;
-  /** Responses kept; the least recently used goes first. Default 1,000. */
+  /** Maximum number of responses. The least recently used is evicted first. Default 1,000. */
   readonly maxEntries?: number;
-  /** Called when asking again showed that a cached setting has changed or is gone. It must not throw. */
+  /** Called when a revalidation shows that a cached setting was changed or deleted. It must not throw. */
   readonly onChange?: (change: SettingChange) => void;
 }
 
-/** Which response: one representation of one setting. */
+/** Identifies a response: one representation of one setting. */
 export interface CacheKey extends SettingChange {
   readonly representation: 'setting' | 'value';
 }
 
 /**
- * Asks the service. `known` is the response to revalidate, or null; on 304 it resolves with `known` itself.
+ * Sends a request to the service. `known` is the response to revalidate, or null. On 304 it resolves with
+ * `known` itself.
  */
-export type AskService = (known: ServiceResponse | null) => Promise<ServiceResponse>;
+export type SendRequest = (known: ServiceResponse | null) => Promise<ServiceResponse>;
 
-/** What the service said of a setting: a response, or that it does not exist. */
+/** A cached result: a response, or the fact that the setting does not exist. */
 type Outcome = ServiceResponse | SettingNotFoundError;
 
 interface Entry {
   readonly outcome: Outcome;
   readonly checkedAtMs: number;
-  /** When the service could last not be reached for it. */
+  /** Time of the last failed attempt to reach the service for this entry. */
   readonly failedAtMs: number;
 }
 
 /**
- * How long an old response is served without asking after a failure, so that an outage does not slow down
- * every read.
+ * Time after a failure for which an old response is served without a new attempt, so that an outage does not
+ * slow down every read.
  */
-const PAUSE_AFTER_FAILURE_MS = 5_000;
+const RETRY_AFTER_FAILURE_MS = 5_000;
 
-/** A request under way; callers of one response share it. */
+/** A request in flight, shared by all callers of the same response. */
 interface Flight {
   response: Promise<ServiceResponse> | null;
 }
 
-/** Responses by setting: fresh for a while, then revalidated by ETag. */
+/** Caches responses per setting for `ttlMs`, then revalidates them by ETag. */
 export class ResponseCache {
   private readonly entries = new Map<string, Entry>();
   private readonly flights = new Map<string, Flight>();
@@ -74,32 +75,32 @@ export class ResponseCache {
   }
 
   /**
-   * The response for `key`, from the cache while it is fresh. It also remembers that a setting does not
+   * Returns the response for `key`, from the cache while it is fresh. Also caches that a setting does not
    * exist, but no other error.
    * @throws {SettingNotFoundError}
    */
-  get(key: CacheKey, ask: AskService): Promise<ServiceResponse> {
+  get(key: CacheKey, send: SendRequest): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const entry = this.entries.get(id);
     if (entry !== undefined && this.isFresh(entry)) {
-      this.keep(id, entry);
-      return given(entry.outcome);
+      this.store(id, entry);
+      return settle(entry.outcome);
     }
-    const flying = this.flights.get(id)?.response;
-    if (flying) return flying;
+    const inFlight = this.flights.get(id)?.response;
+    if (inFlight) return inFlight;
     const flight: Flight = { response: null };
     this.flights.set(id, flight);
-    flight.response = this.refresh(key, entry ?? null, ask, flight).finally(() => {
+    flight.response = this.refresh(key, entry ?? null, send, flight).finally(() => {
       if (this.flights.get(id) === flight) this.flights.delete(id);
     });
     return flight.response;
   }
 
   /**
-   * Forgets a setting in every representation, also responses still under way: they may be older than a
-   * write.
+   * Discards every representation of a setting, and the result of any request in flight, because both may be
+   * older than a write.
    */
-  forget(setting: SettingChange): void {
+  invalidate(setting: SettingChange): void {
     for (const representation of ['setting', 'value'] as const) {
       const id = identifierOf({ ...setting, representation });
       this.entries.delete(id);
@@ -110,83 +111,87 @@ export class ResponseCache {
   private async refresh(
     key: CacheKey,
     entry: Entry | null,
-    ask: AskService,
+    send: SendRequest,
     flight: Flight,
   ): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const isCurrent = (): boolean => this.flights.get(id) === flight;
-    // Counted from the request: a response, or the last failing attempt, may take long.
+    // The age counts from the start of the request, because a response or the last failed attempt may take
+    // long.
     const checkedAtMs = this.time.now();
-    const mayStandIn = entry !== null && this.mayStandIn(entry);
+    const isServableStale = entry !== null && this.isServableStale(entry);
     try {
-      const outcome = await this.outcomeOf(entry, ask);
-      if (isCurrent()) this.keep(id, { outcome, checkedAtMs, failedAtMs: -Infinity });
-      if (entry !== null && textOf(outcome) !== textOf(entry.outcome)) this.tellOfChange(key);
-      return await given(outcome);
+      const outcome = await this.outcomeOf(entry, send);
+      if (isCurrent()) this.store(id, { outcome, checkedAtMs, failedAtMs: -Infinity });
+      if (entry !== null && textOf(outcome) !== textOf(entry.outcome)) this.notifyChange(key);
+      return await settle(outcome);
     } catch (error) {
       if (error instanceof SettingNotFoundError) throw error;
       if (error instanceof SettingsUnavailableError) {
-        if (!mayStandIn || !isCurrent()) throw error;
-        this.keep(id, { ...entry, failedAtMs: this.time.now() });
-        return given(entry.outcome);
+        if (!isServableStale || !isCurrent()) throw error;
+        this.store(id, { ...entry, failedAtMs: this.time.now() });
+        return settle(entry.outcome);
       }
       if (isCurrent()) this.entries.delete(id);
       throw error;
     }
   }
 
-  private async outcomeOf(entry: Entry | null, ask: AskService): Promise<Outcome> {
+  private async outcomeOf(entry: Entry | null, send: SendRequest): Promise<Outcome> {
     const known = entry === null || entry.outcome instanceof SettingNotFoundError ? null : entry.outcome;
     try {
-      return await ask(known);
+      return await send(known);
     } catch (error) {
       if (error instanceof SettingNotFoundError) return error;
       throw error;
     }
   }
 
-  private keep(id: string, entry: Entry): void {
-    // Maps keep the order of insertion: the first key is the least recently used.
+  private store(id: string, entry: Entry): void {
+    // A Map iterates in insertion order, so its first key is the least recently used.
     this.entries.delete(id);
     this.entries.set(id, entry);
     const oldest = this.entries.keys().next().value;
     if (this.entries.size > this.options.maxEntries && oldest !== undefined) this.entries.delete(oldest);
   }
 
-  private tellOfChange({ subsystemName, settingName }: CacheKey): void {
+  private notifyChange({ subsystemName, settingName }: CacheKey): void {
     this.options.onChange?.({ subsystemName, settingName });
   }
 
   private isFresh(entry: Entry): boolean {
     const { ttlMs } = this.options;
     if (this.ageMs(entry) < ttlMs) return true;
-    const pauseMs = Math.min(ttlMs, PAUSE_AFTER_FAILURE_MS);
-    return this.mayStandIn(entry) && Math.abs(this.time.now() - entry.failedAtMs) < pauseMs;
+    const pauseMs = Math.min(ttlMs, RETRY_AFTER_FAILURE_MS);
+    return this.isServableStale(entry) && Math.abs(this.time.now() - entry.failedAtMs) < pauseMs;
   }
 
-  private mayStandIn(entry: Entry): boolean {
+  private isServableStale(entry: Entry): boolean {
     return this.ageMs(entry) < this.options.ttlMs + this.options.staleIfErrorMs;
   }
 
-  /** Without a sign: a clock that was set back by an hour must not keep a response fresh for an hour. */
+  /**
+   * Absolute age, so that a response does not stay fresh for an extra hour if the clock is set back by an
+   * hour.
+   */
   private ageMs(entry: Entry): number {
     return Math.abs(this.time.now() - entry.checkedAtMs);
   }
 }
 
-/** Names that the service takes as one have one identifier, whatever their casing. */
+/** Returns the cache key. Spellings that differ only in case have the same key. */
 function identifierOf({ representation, subsystemName, settingName }: CacheKey): string {
   return JSON.stringify([representation, settingNameKey(subsystemName), settingNameKey(settingName)]);
 }
 
-/** The response; for a setting that does not exist an error of its own for each caller. */
-function given(outcome: Outcome): Promise<ServiceResponse> {
+/** Returns the response or, for a setting that does not exist, rejects with a new error for each caller. */
+function settle(outcome: Outcome): Promise<ServiceResponse> {
   if (!(outcome instanceof SettingNotFoundError)) return Promise.resolve(outcome);
   const { status, problem, message } = outcome;
   return Promise.reject(new SettingNotFoundError(status, problem, message));
 }
 
-/** The value's text, null for a setting that does not exist. */
+/** Returns the text of the response, or null for a setting that does not exist. */
 function textOf(outcome: Outcome): string | null {
   return outcome instanceof SettingNotFoundError ? null : outcome.body;
 }

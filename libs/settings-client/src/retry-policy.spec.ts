@@ -1,19 +1,19 @@
 import { MAX_RETRIES, RetryBudget, isRetryableStatus, parseRetryAfterMs, retryDelayMs } from './retry-policy';
 
 describe('retryDelayMs', () => {
-  it('doubles from 200 ms, of which one half is certain and the other by chance', () => {
+  it('doubles from 200 ms, one half fixed and the other half random', () => {
     const retries = Array.from({ length: MAX_RETRIES }, (_, index) => index + 1);
     expect(retries.map((retry) => retryDelayMs(retry, 0, null))).toEqual([100, 200, 400, 800, 1_600]);
     expect(retries.map((retry) => retryDelayMs(retry, 0.5, null))).toEqual([150, 300, 600, 1_200, 2_400]);
     expect(retries.map((retry) => retryDelayMs(retry, 1, null))).toEqual([200, 400, 800, 1_600, 3_200]);
   });
 
-  it('never passes 5 s', () => {
+  it('never exceeds 5 s', () => {
     expect(retryDelayMs(6, 1, null)).toBe(5_000);
     expect(retryDelayMs(60, 0, null)).toBe(2_500);
   });
 
-  it('waits as long as Retry-After asks, up to 5 s, and never less than by itself', () => {
+  it('waits as long as Retry-After requests, up to 5 s, but never less than the backoff', () => {
     expect(retryDelayMs(1, 0, 3_000)).toBe(3_000);
     expect(retryDelayMs(1, 0, 60_000)).toBe(5_000);
     expect(retryDelayMs(5, 0, 1_000)).toBe(1_600);
@@ -39,13 +39,13 @@ describe('parseRetryAfterMs', () => {
     ['soon', null],
     ['', null],
     [null, null],
-  ])('%j asks for %j ms', (header, expected) => {
+  ])('%j is %j ms', (header, expected) => {
     expect(parseRetryAfterMs(header, nowMs)).toBe(expected);
   });
 });
 
 describe('RetryBudget', () => {
-  it('is spent one by one and paid back by successes, never past its capacity', () => {
+  it('loses one per retry and regains by successes, up to its capacity', () => {
     const budget = new RetryBudget({ capacity: 2, refill: 0.5 });
     expect([budget.take(), budget.take(), budget.take()]).toEqual([true, true, false]);
     budget.recordSuccess();

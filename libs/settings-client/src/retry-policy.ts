@@ -1,25 +1,25 @@
 import { requireNumber } from './options';
 
-/** Retries after the first attempt. Source: settings spec, Limits. */
+/** Maximum number of retries after the first attempt. Source: settings spec, Limits. */
 export const MAX_RETRIES = 5;
-/** No wait is longer, in milliseconds. Source: settings spec, Limits. */
+/** Maximum delay before a retry, in milliseconds. Source: settings spec, Limits. */
 const MAX_WAIT_MS = 5_000;
 
 const FIRST_WAIT_MS = 200;
 
-/** True for a response that another attempt may change: 408, 429, and 5xx except 501 and 505. */
+/** Returns true for a status that a retry may change: 408, 429, and 5xx except 501 and 505. */
 export function isRetryableStatus(status: number): boolean {
   if (status === 408 || status === 429) return true;
   return status >= 500 && status !== 501 && status !== 505;
 }
 
 /**
- * Milliseconds to wait before retry `retry` (1 to {@link MAX_RETRIES}): `min(5000, 200 · 2^(retry − 1))` with
- * half jitter, so between half of that and all of it; longer when the service asked for it by Retry-After,
- * but never past {@link MAX_WAIT_MS}.
+ * Returns the delay before retry `retry` (1 to {@link MAX_RETRIES}), in milliseconds: a random value between
+ * half of and all of `min(5000, 200 · 2^(retry − 1))`. A longer Retry-After extends it, but never beyond
+ * {@link MAX_WAIT_MS}.
  *
- * @param random a number from 0 up to but not including 1
- * @param retryAfterMs what Retry-After asked for; null when it did not
+ * @param random a number from 0 (inclusive) to 1 (exclusive)
+ * @param retryAfterMs delay requested by Retry-After; null if there was none
  */
 export function retryDelayMs(retry: number, random: number, retryAfterMs: number | null): number {
   const backoffMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (retry - 1));
@@ -28,8 +28,9 @@ export function retryDelayMs(retry: number, random: number, retryAfterMs: number
 }
 
 /**
- * Milliseconds that a Retry-After header asks for: seconds or an HTTP date.
- * @returns null if absent or neither
+ * Returns the delay that a Retry-After header requests, in milliseconds. The header holds seconds or an HTTP
+ * date.
+ * @returns null if the header is absent or invalid
  */
 export function parseRetryAfterMs(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
@@ -38,17 +39,15 @@ export function parseRetryAfterMs(header: string | null, nowMs: number): number 
   return Number.isNaN(dateMs) ? null : Math.max(0, dateMs - nowMs);
 }
 
-/** How many retries a client may spend while the service fails; without it every call has its own five. */
+/** Limits the retries of all calls of a client together. Without it each call may retry five times. */
 export interface RetryBudgetOptions {
-  /** Retries that may be spent before any success. Default 100. */
+  /** Retries available at the start, and the maximum. Default 100. */
   readonly capacity?: number;
-  /** What one success pays back. Default 0.2: in the long run one retry for five successes. */
+  /** Retries that one success adds. Default 0.2: in the long run one retry per five successes. */
   readonly refill?: number;
 }
 
-/**
- * Keeps all callers of one client together from multiplying the load on a service that is already failing.
- */
+/** Limits how much the callers of one client together add to the load of a failing service. */
 export class RetryBudget {
   private readonly capacity: number;
   private readonly refill: number;
@@ -60,7 +59,7 @@ export class RetryBudget {
     this.left = capacity;
   }
 
-  /** Takes one retry; false when there is none left. */
+  /** Takes one retry. Returns false if none is left. */
   take(): boolean {
     if (this.left < 1) return false;
     this.left -= 1;

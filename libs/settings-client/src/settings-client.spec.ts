@@ -24,7 +24,7 @@ describe('SettingsClient', () => {
       expect(requests[0]?.url).toMatch(/\/settings\/n\/value$/);
     });
 
-    it("makes null of a setting's own 404 only, without a retry", async () => {
+    it("returns null only for the setting's own 404, without a retry", async () => {
       const missing = scripted([NOT_FOUND]);
       expect(await missing.client.getSettingOrNull('S', 'n')).toBeNull();
       expect(await missing.client.getValueOrNull('S', 'n')).toBeNull();
@@ -42,14 +42,14 @@ describe('SettingsClient', () => {
 
     it.each([
       ['HTML', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
-      ['half of a JSON text', ok('{"a":')],
-    ])('refuses %s as an answer', async (_kind, step) => {
+      ['truncated JSON', ok('{"a":')],
+    ])('refuses %s as a response', async (_kind, step) => {
       await expect(scripted([step]).client.getValue('S', 'n')).rejects.toMatchObject({
         name: 'SettingsProtocolError',
       });
     });
 
-    it('refuses another object as a setting', async () => {
+    it('refuses an object that is not a setting', async () => {
       await expect(scripted([ok('{"a":1}')]).client.getSetting('S', 'n')).rejects.toMatchObject({
         name: 'SettingsProtocolError',
       });
@@ -66,7 +66,7 @@ describe('SettingsClient', () => {
       expect(requests[0]?.redirect).toBe('manual');
     });
 
-    it('reads lists page by page, only as far as asked', async () => {
+    it('reads lists page by page, only as far as needed', async () => {
       const page = (names: string[], next: string | null) =>
         ok(
           JSON.stringify({
@@ -88,7 +88,7 @@ describe('SettingsClient', () => {
       expect(lazy.requests.map(({ url }) => url)).toEqual(['http://settings.test/platform/v1/settings']);
     });
 
-    it('ends a list that leads in a circle with an error', async () => {
+    it('fails on a list whose next page is the same page again', async () => {
       const { client } = scripted([ok('{"settings":[],"nextPageKey":"same"}')]);
       const all = async () => {
         for await (const each of client.listSettings()) void each;
@@ -98,7 +98,7 @@ describe('SettingsClient', () => {
   });
 
   describe('writes', () => {
-    it('repeats a PUT under one idempotency key, and takes another for the next', async () => {
+    it('retries a PUT under one idempotency key, and uses a new key for the next PUT', async () => {
       const { client, requests } = scripted([BROKEN, problem(503), setting('1'), setting('2')]);
       await client.putSetting('S', 'n', 1);
       await client.putSetting('S', 'n', 2);
@@ -126,7 +126,7 @@ describe('SettingsClient', () => {
       expect(await requests[0]!.text()).toBe('{"settingValue":{"a":[1]}}');
     });
 
-    it('sends a value given as text as it is', async () => {
+    it('sends a value given as text verbatim', async () => {
       const { client, requests } = scripted([setting('1')]);
       await client.putValueText('S', 'n', ' 1.00 ');
       expect(await requests[0]!.text()).toBe('{"settingValue": 1.00 }');
@@ -135,7 +135,7 @@ describe('SettingsClient', () => {
       expect(requests).toHaveLength(1);
     });
 
-    it('refuses null and what JSON cannot hold before it sends anything', async () => {
+    it('refuses null and values that JSON cannot hold, without a request', async () => {
       const { client, requests } = scripted([setting('1')]);
       for (const value of [null, undefined, NaN, () => 1]) {
         await expect(client.putSetting('S', 'n', value as never)).rejects.toThrow(TypeError);
@@ -143,14 +143,14 @@ describe('SettingsClient', () => {
       expect(requests).toHaveLength(0);
     });
 
-    it('tells of a condition that failed', async () => {
+    it('reports a failed condition', async () => {
       const { client } = scripted([problem(412)]);
       await expect(client.putSetting('S', 'n', 1, { ifMatch: '"1"' })).rejects.toMatchObject({
         name: 'SettingChangedError',
       });
     });
 
-    it('deletes and resolves with what was deleted', async () => {
+    it('deletes a setting and returns it', async () => {
       const { client, requests } = scripted([setting('1'), NOT_FOUND]);
       expect(await client.deleteSetting('S', 'n')).toEqual({
         subsystemName: 'S',
@@ -162,7 +162,7 @@ describe('SettingsClient', () => {
     });
   });
 
-  describe('many at once', () => {
+  describe('bulk requests', () => {
     const named = (settingName: string) => ({ subsystemName: 'S', settingName });
     const of = (settingName: string, etag: string | null = '"1"') => ({
       ...named(settingName),
@@ -172,7 +172,7 @@ describe('SettingsClient', () => {
     const found = (settings: object[], missing: object[] = [], unread: object[] = []) =>
       ok(JSON.stringify({ settings, missing, unread }));
 
-    it('reads in the order asked, null for what is not there, and asks again for what did not fit', async () => {
+    it('returns settings in the order of the names, null for missing ones, and requests unread ones again', async () => {
       const { client, requests } = scripted([
         BROKEN,
         found([of('B')], [named('c')], [named('a'), named('d')]),
@@ -187,7 +187,7 @@ describe('SettingsClient', () => {
       expect(await requests[2]!.json()).toEqual({ settings: ['a', 'd'].map(named) });
     });
 
-    it('reads a thousand in one request, and nothing without one', async () => {
+    it('reads a thousand settings per request, and sends no request for none', async () => {
       const echo = async (request: Request) =>
         found([], ((await request.json()) as { settings: object[] }).settings)(request);
       const { client, requests } = scripted([echo]);
@@ -200,11 +200,11 @@ describe('SettingsClient', () => {
 
     it.each([
       ['another setting', found([of('x')])],
-      ['one setting less', found([])],
-      ['none at all, so that it would ask for ever', found([], [], [named('a')])],
+      ['a list without the setting', found([])],
+      ['a list of unread names only, which would repeat for ever', found([], [], [named('a')])],
       ['something else', ok('{"a":1}')],
       ['null', ok('null')],
-    ])('refuses %s as an answer', async (_what, step) => {
+    ])('refuses %s as a response', async (_what, step) => {
       const { client } = scripted([step]);
       const error = { name: 'SettingsProtocolError' };
       await expect(client.getSettings([named('a')])).rejects.toMatchObject(error);
@@ -214,7 +214,7 @@ describe('SettingsClient', () => {
       );
     });
 
-    it('writes with conditions and exact values, repeated five times under one key', async () => {
+    it('writes with conditions and exact values, and retries five times under one key', async () => {
       const { client, requests } = scripted([
         ...Array.from({ length: 5 }, () => problem(503)),
         found([of('a', '"2"'), of('b', '"3"'), of('c', null)]),
@@ -234,7 +234,7 @@ describe('SettingsClient', () => {
       expect(requests).toHaveLength(6);
     });
 
-    it('refuses what cannot be stored before it sends anything, and tells of a condition that failed', async () => {
+    it('refuses values that cannot be stored without a request, and reports a failed condition', async () => {
       const { client, requests } = scripted([problem(412)]);
       for (const value of [{ settingValue: null }, { settingValue: undefined }, { valueText: '1}' }])
         await expect(client.writeSettings([{ ...named('a'), ...value } as never])).rejects.toThrow(TypeError);
@@ -244,7 +244,7 @@ describe('SettingsClient', () => {
       });
     });
 
-    it('forgets what it cached of the settings that it writes', async () => {
+    it('discards cached responses of the settings that it writes', async () => {
       const { client } = scripted([setting('1'), found([of('n', '"2"')]), setting('2', '"2"')], {
         cache: true,
       });

@@ -26,45 +26,46 @@ import type { WatchOptions } from './watch-options';
 import { REAL_TIME, Transport, abortable } from './transport';
 import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
 
-/** How a client reaches the service. */
+/** Options of a client. */
 export interface SettingsClientOptions {
-  /** Where the service is; the paths start with /platform/v1 below it. */
+  /** Base address of the service; `/platform/v1/…` is appended. */
   readonly baseUrl: string;
   readonly token: AccessTokenSource;
-  /** How long one attempt may take until its last byte, in milliseconds. Default 10,000. */
+  /** Timeout of one attempt, including its body, in milliseconds. Default 10,000. */
   readonly attemptTimeoutMs?: number;
-  /** Bounds the retries of all calls together. Off unless given: each call has its five. */
+  /** Limits the retries of all calls together. Off by default: each call may retry five times. */
   readonly retryBudget?: RetryBudgetOptions;
-  /** Keep responses of single settings for a while. Off unless given. */
+  /** Caches responses for single settings. Off by default. */
   readonly cache?: boolean | CacheOptions;
   /** Replaces the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Replaces the machine's time, for tests. */
+  /** Replaces the system time, for tests. */
   readonly time?: PassingTime;
 }
 
-/** For every call. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the call, also between attempts; it then rejects with the signal's reason. */
+  /** Aborts the call, also between attempts. The call then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** For the lists. */
+/** Options of list calls. */
 export interface ListOptions extends CallOptions {
-  /** Settings fetched at once, 1 to 1,000; the service's default is 100. */
+  /** Settings per request, 1 to 1,000. The service's default is 100. */
   readonly pageSize?: number;
 }
 
-/** For many writes at once. */
+/** Options of bulk writes. */
 export interface WriteManyOptions extends CallOptions {
   /**
-   * Names this call, so that a repetition of it, also by another process, happens once. A repetition has the
-   * same values and conditions; the service refuses others (422). Random per call unless given.
+   * Identifies this call, so that repeating it, even from another process, has no further effect. A
+   * repetition must have the same values and conditions, else the service refuses it (422). Default: random
+   * per call.
    */
   readonly idempotencyKey?: string;
 }
 
-/** For writes. */
+/** Options of single writes. */
 export interface WriteOptions extends WriteManyOptions {
   /** Write only if the setting still has this ETag; else SettingChangedError. */
   readonly ifMatch?: string;
@@ -73,7 +74,7 @@ export interface WriteOptions extends WriteManyOptions {
 }
 
 /**
- * A client of the platform's settings service. Safe for concurrent use; keep one per service and identity.
+ * A client of the platform's settings service. Safe for concurrent use. Create one per service and identity.
  */
 export class SettingsClient {
   private readonly baseUrl: string;
@@ -81,7 +82,7 @@ export class SettingsClient {
   private readonly cache: ResponseCache | null;
   private readonly time: PassingTime;
 
-  /** @throws {TypeError} for a base URL or a number that cannot be used */
+  /** @throws {TypeError} for an invalid base URL or numeric option */
   constructor({
     cache = false,
     time = REAL_TIME,
@@ -92,7 +93,7 @@ export class SettingsClient {
   }: SettingsClientOptions) {
     this.baseUrl = normaliseBaseUrl(options.baseUrl);
     this.time = time;
-    // A longer timer than this would run out at once.
+    // Node fires a timer of more than 2^31 − 1 ms at once.
     requireNumber('attemptTimeoutMs', attemptTimeoutMs, { min: 1, max: 2_000_000_000 });
     const budget = retryBudget ?? null;
     this.transport = new Transport({
@@ -105,7 +106,10 @@ export class SettingsClient {
     this.cache = cache === false ? null : new ResponseCache(cache === true ? {} : cache, time);
   }
 
-  /** One setting with its ETag. @throws {SettingNotFoundError} */
+  /**
+   * Returns a setting with its ETag.
+   * @throws {SettingNotFoundError}
+   */
   async getSetting<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -116,7 +120,7 @@ export class SettingsClient {
     );
   }
 
-  /** One setting with its ETag, null when it does not exist. */
+  /** Returns a setting with its ETag, or null if it does not exist. */
   getSettingOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -126,7 +130,7 @@ export class SettingsClient {
   }
 
   /**
-   * A setting's value. Numbers are rounded to doubles, as everywhere in JavaScript.
+   * Returns a setting's value. Numbers are rounded to doubles, as always in JavaScript.
    * @throws {SettingNotFoundError}
    */
   async getValue<T = JsonValue>(
@@ -137,7 +141,7 @@ export class SettingsClient {
     return readJson(await this.read({ representation: 'value', subsystemName, settingName }, options)) as T;
   }
 
-  /** A setting's value, null when it does not exist; no setting holds null itself. */
+  /** Returns a setting's value, or null if it does not exist. No setting can hold null. */
   getValueOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
@@ -147,7 +151,7 @@ export class SettingsClient {
   }
 
   /**
-   * A setting's value as its JSON text, exactly as it was written: no number rounded.
+   * Returns a setting's value as JSON text, exactly as it was written, without rounded numbers.
    * @throws {SettingNotFoundError}
    */
   async getValueText(subsystemName: string, settingName: string, options: CallOptions = {}): Promise<string> {
@@ -157,21 +161,21 @@ export class SettingsClient {
   }
 
   /**
-   * Settings with their ETags, in the order of `names`, null where there is none. A thousand come from one
-   * moment and in one request, fewer where their values exceed 8 MiB. Asks the service, whatever the cache
-   * holds.
+   * Returns settings with their ETags in the order of `names`, null for each that does not exist. Up to 1,000
+   * settings are read in one request, from one consistent state; fewer if their values exceed 8 MiB. Does not
+   * use the cache.
    */
   async getSettings(
     names: readonly SettingAddress[],
     { signal }: CallOptions = {},
   ): Promise<(StoredPlatformSetting | null)[]> {
-    // The service tells of each setting once, however often it is named.
+    // The service returns each setting once, even if it is named several times.
     const distinct = new Map<string, StoredPlatformSetting | null>();
     const nameOf = new Map(names.map((name) => [addressKey(name), addressOf(name)]));
     const url = commandUrl(this.baseUrl, 'read');
-    for (let left = [...nameOf.keys()]; left.length > 0;) {
-      const asked = left.slice(0, MAX_READS);
-      const settings = asked.map((key) => nameOf.get(key)!);
+    for (let pending = [...nameOf.keys()]; pending.length > 0;) {
+      const batch = pending.slice(0, MAX_READS);
+      const settings = batch.map((key) => nameOf.get(key)!);
       const response = await this.transport.send({
         method: 'POST',
         url,
@@ -179,20 +183,21 @@ export class SettingsClient {
         body: JSON.stringify({ settings }),
       });
       const read = readFound(response, settings);
-      asked.forEach((key, place) => distinct.set(key, read[place] ?? null));
-      left = [...asked.filter((_key, place) => read[place] === undefined), ...left.slice(MAX_READS)];
+      batch.forEach((key, place) => distinct.set(key, read[place] ?? null));
+      pending = [...batch.filter((_key, place) => read[place] === undefined), ...pending.slice(MAX_READS)];
     }
     return names.map((name) => distinct.get(addressKey(name)) ?? null);
   }
 
   /**
-   * Every setting of every subsystem, page by page as they are asked for; needs the InternalPartner persona.
+   * Iterates over all settings of all subsystems and fetches pages on demand. Needs the InternalPartner
+   * persona.
    */
   listSettings(options: ListOptions = {}): AsyncGenerator<PlatformSetting, void, undefined> {
     return this.list(allSettingsUrl(this.baseUrl), options);
   }
 
-  /** Every setting of one subsystem, page by page as they are asked for. */
+  /** Iterates over the settings of one subsystem and fetches pages on demand. */
   listSubsystemSettings(
     subsystemName: string,
     options: ListOptions = {},
@@ -200,7 +205,10 @@ export class SettingsClient {
     return this.list(subsystemUrl(this.baseUrl, subsystemName), options);
   }
 
-  /** Creates a setting or replaces its value. @throws {TypeError} for null or what JSON cannot hold */
+  /**
+   * Creates a setting or replaces its value.
+   * @throws {TypeError} for null or a value that JSON cannot hold
+   */
   async putSetting<T>(
     subsystemName: string,
     settingName: string,
@@ -211,8 +219,8 @@ export class SettingsClient {
   }
 
   /**
-   * As `putSetting`, with the value given as JSON text, which is stored as it is.
-   * @throws {TypeError} unless it is one value, not null
+   * Like `putSetting`, but with the value as JSON text, which is stored verbatim.
+   * @throws {TypeError} unless the text is one JSON value other than null
    */
   async putValueText<T = JsonValue>(
     subsystemName: string,
@@ -224,14 +232,17 @@ export class SettingsClient {
     return readSetting<T>(await this.write('PUT', { subsystemName, settingName }, options, body));
   }
 
-  /** Deletes a setting and resolves with what it held. @throws {SettingNotFoundError} */
+  /**
+   * Deletes a setting and returns it.
+   * @throws {SettingNotFoundError}
+   */
   async deleteSetting<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options: WriteOptions = {},
   ): Promise<PlatformSetting<T>> {
     const deleted = readSetting<T>(await this.write('DELETE', { subsystemName, settingName }, options));
-    // No ETag: there is nothing left to match.
+    // Without an ETag, because there is nothing left to match.
     return {
       subsystemName: deleted.subsystemName,
       settingName: deleted.settingName,
@@ -240,11 +251,10 @@ export class SettingsClient {
   }
 
   /**
-   * Writes or deletes up to 100 settings, all or nothing, each under its own conditions; resolves with what
-   * was done, in the order of `writes`.
-   * @throws {SettingChangedError | SettingNotFoundError} whose `problem.errors` names the first that cannot
-   * be done
-   * @throws {TypeError} for null or what JSON cannot hold
+   * Writes or deletes up to 100 settings, all or none, each under its own conditions. Returns the results in
+   * the order of `writes`.
+   * @throws {SettingChangedError | SettingNotFoundError} `problem.errors` names the first write that failed
+   * @throws {TypeError} for null or a value that JSON cannot hold
    */
   async writeSettings(
     writes: readonly SettingWrite[],
@@ -256,13 +266,14 @@ export class SettingsClient {
       const url = commandUrl(this.baseUrl, 'write');
       return readWritten(await this.transport.send({ method: 'POST', url, signal, headers, body }), writes);
     } finally {
-      for (const setting of writes) this.cache?.forget(setting);
+      for (const setting of writes) this.cache?.invalidate(setting);
     }
   }
 
   /**
-   * Keeps settings in memory, current by the feed of changes, until its signal aborts or it is closed.
-   * @throws {TypeError} for an option that cannot be used
+   * Keeps settings in memory and updates them from the feed of changes, until its signal aborts or it is
+   * closed.
+   * @throws {TypeError} for an invalid option
    */
   watch(options: WatchOptions = {}): SettingsWatch {
     const { subsystemName } = options;
@@ -298,7 +309,7 @@ export class SettingsClient {
     const resource = settingUrl(this.baseUrl, key.subsystemName, key.settingName);
     const url = key.representation === 'value' ? `${resource}/value` : resource;
     if (this.cache === null) return this.transport.send({ method: 'GET', url, signal });
-    // Shared with other callers: one caller's signal must not end it for all.
+    // Other callers share the request, so one caller's signal must not abort it.
     const response = this.cache.get(key, async (known) => {
       const etag = known?.etag ?? null;
       const received = await this.transport.send({
@@ -332,8 +343,8 @@ export class SettingsClient {
         ...(body === undefined ? {} : { body }),
       });
     } finally {
-      // Also after a failure: the write may have happened all the same.
-      this.cache?.forget(setting);
+      // Also after a failure, because the write may have taken effect.
+      this.cache?.invalidate(setting);
     }
   }
 
@@ -357,7 +368,7 @@ export class SettingsClient {
   }
 }
 
-/** One text for all spellings of a setting's names. */
+/** Returns the same key for all spellings of a setting's names. */
 function addressKey({ subsystemName, settingName }: SettingAddress): string {
   return JSON.stringify([settingNameKey(subsystemName), settingNameKey(settingName)]);
 }

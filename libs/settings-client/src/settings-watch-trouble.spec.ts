@@ -4,21 +4,21 @@ import { SettingsWatch } from './settings-watch';
 import type { ReadValue, WatchedService } from './settings-watch';
 import type { WatchOptions } from './watch-options';
 
-const GONE = new SettingsUnavailableError(1, { cause: new TypeError('fetch failed') });
+const UNREACHABLE = new SettingsUnavailableError(1, { cause: new TypeError('fetch failed') });
 const full = (retryAfterMs: number | null = null): SettingsUnavailableError =>
   new SettingsUnavailableError(1, { cause: new SettingsHttpError(503, null), retryAfterMs });
 const WRITTEN: WatchedChange = { subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"2"' };
 
-/** A service that answers as the test says. */
+/** A service that responds as the test defines. */
 class TroubledService implements WatchedService {
   readonly waits: number[] = [];
   reads = 0;
   value: JsonValue = 'v1';
   etag = '"1"';
   readFailure: Error | null = null;
-  /** Read values wait for this. */
+  /** Reads wait for this promise. */
   held: Promise<void> = Promise.resolve();
-  /** What a request for changes gets. */
+  /** Responds to a request for changes. */
   feed: (after: string | null, waitSeconds: number) => Promise<ChangesPage> | ChangesPage = () => page();
 
   async readChanges(after: string | null, waitSeconds: number, signal: AbortSignal): Promise<ChangesPage> {
@@ -27,7 +27,7 @@ class TroubledService implements WatchedService {
     const aborted = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     });
-    // Where the feed throws, nobody waits for this.
+    // If the feed throws, this promise is not awaited.
     aborted.catch(() => undefined);
     return Promise.race([this.feed(after, waitSeconds), aborted]);
   }
@@ -50,7 +50,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
 }
 
-describe('SettingsWatch and a service in trouble', () => {
+describe('SettingsWatch and a failing service', () => {
   let service: TroubledService;
   let watch: SettingsWatch;
   let states: unknown[];
@@ -88,18 +88,18 @@ describe('SettingsWatch and a service in trouble', () => {
     }
     await settle();
   };
-  /** A watch with `n` in memory that is told of its change when the returned function is called. */
+  /** Opens a watch with `n` in memory. The returned function announces a change of `n`. */
   const openWithChange = async (options: WatchOptions = {}): Promise<() => Promise<void>> => {
-    let tell = (_page: ChangesPage): void => undefined;
+    let respond = (_page: ChangesPage): void => undefined;
     service.feed = (after, waitSeconds) => {
       if (after === null || waitSeconds === 0) return page();
-      return after === '2' ? quiet() : new Promise((resolve) => (tell = resolve));
+      return after === '2' ? quiet() : new Promise((resolve) => (respond = resolve));
     };
     await open(options).ready;
     await watch.getValue('S', 'n');
     await settle();
     return async () => {
-      tell(page([WRITTEN], '2'));
+      respond(page([WRITTEN], '2'));
       await settle();
     };
   };
@@ -111,10 +111,10 @@ describe('SettingsWatch and a service in trouble', () => {
   afterEach(() => watch.close());
 
   describe('values', () => {
-    it('serves the last value of a setting that was told as changed and cannot be read, marked stale', async () => {
-      const tellOfChange = await openWithChange();
-      service.readFailure = GONE;
-      await tellOfChange();
+    it('serves the last value, marked stale, of a changed setting that cannot be read', async () => {
+      const announceChange = await openWithChange();
+      service.readFailure = UNREACHABLE;
+      await announceChange();
       expect(await watch.getValue('S', 'n')).toBe('v1');
       expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: true });
       expect(watch.peek('S', 'n')).toBe('v1');
@@ -122,67 +122,64 @@ describe('SettingsWatch and a service in trouble', () => {
       expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v2', isStale: false });
     });
 
-    it('gives whoever waits for a changed value the last one as soon as the service is away', async () => {
-      const tellOfChange = await openWithChange();
+    it('gives waiting readers the last value as soon as the service is unreachable', async () => {
+      const announceChange = await openWithChange();
       service.held = quiet() as Promise<never>;
-      let lose = (_error: Error): void => undefined;
-      service.feed = () => new Promise((_resolve, reject) => (lose = reject));
-      await tellOfChange();
+      let failFeed = (_error: Error): void => undefined;
+      service.feed = () => new Promise((_resolve, reject) => (failFeed = reject));
+      await announceChange();
       const waiting = watch.getDetails('S', 'n');
       await settle();
-      lose(GONE);
+      failFeed(UNREACHABLE);
       expect(await waiting).toEqual({ value: 'v1', isStale: true });
       expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: true });
     });
 
-    it.each([400, 410])(
-      'serves all last values after a %d when they cannot be read again',
-      async (status) => {
-        let lose = (_error: Error): void => undefined;
-        service.feed = (after) =>
-          after === null ? page() : new Promise((_resolve, reject) => (lose = reject));
-        await open().ready;
-        await watch.getValue('S', 'n');
-        await settle();
-        service.readFailure = GONE;
-        lose(new SettingsHttpError(status, null));
-        await passPauses(1);
-        expect(states).toEqual([null, expect.any(SettingsHttpError), null]);
-        expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: true });
-        expect(service.reads).toBeGreaterThan(1);
-      },
-    );
+    it.each([400, 410])('serves the last values after a %d if they cannot be reloaded', async (status) => {
+      let failFeed = (_error: Error): void => undefined;
+      service.feed = (after) =>
+        after === null ? page() : new Promise((_resolve, reject) => (failFeed = reject));
+      await open().ready;
+      await watch.getValue('S', 'n');
+      await settle();
+      service.readFailure = UNREACHABLE;
+      failFeed(new SettingsHttpError(status, null));
+      await passPauses(1);
+      expect(states).toEqual([null, expect.any(SettingsHttpError), null]);
+      expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: true });
+      expect(service.reads).toBeGreaterThan(1);
+    });
 
-    it('serves it for maxAgeMs, counted from when it was last known to be current', async () => {
-      const tellOfChange = await openWithChange({ maxAgeMs: 60_000 });
-      service.readFailure = GONE;
-      await tellOfChange();
+    it('serves the last value for maxAgeMs after it was last known to be current', async () => {
+      const announceChange = await openWithChange({ maxAgeMs: 60_000 });
+      service.readFailure = UNREACHABLE;
+      await announceChange();
       nowMs += 60_000;
       expect(await watch.getValue('S', 'n')).toBe('v1');
       nowMs += 1;
       expect(watch.peek('S', 'n')).toBeUndefined();
-      await expect(watch.getValue('S', 'n')).rejects.toBe(GONE);
+      await expect(watch.getValue('S', 'n')).rejects.toBe(UNREACHABLE);
     });
 
-    it('serves what was read before the feed ever began', async () => {
+    it('serves a value read before the feed started', async () => {
       service.feed = () => {
         throw full();
       };
       open();
       expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: false });
-      service.readFailure = GONE;
+      service.readFailure = UNREACHABLE;
       expect(await watch.getDetails('S', 'n')).toEqual({ value: 'v1', isStale: true });
-      await expect(watch.getValue('S', 'never read')).rejects.toBe(GONE);
+      await expect(watch.getValue('S', 'never read')).rejects.toBe(UNREACHABLE);
     });
 
-    it.each([401, 403])('lets nothing stand in for a value that is refused with %d', async (status) => {
-      const tellOfChange = await openWithChange();
+    it.each([401, 403])('does not serve the last value when the read is refused with %d', async (status) => {
+      const announceChange = await openWithChange();
       service.readFailure = new SettingsHttpError(status, null);
-      await tellOfChange();
+      await announceChange();
       await expect(watch.getValue('S', 'n')).rejects.toMatchObject({ status });
     });
 
-    it("ends a read with its signal's reason, and leaves the others alone", async () => {
+    it("ends a read with its signal's reason, without affecting other reads", async () => {
       service.feed = (after) => (after === null ? page() : quiet());
       await open().ready;
       let release = (): void => undefined;
@@ -201,7 +198,7 @@ describe('SettingsWatch and a service in trouble', () => {
   });
 
   describe('the feed', () => {
-    it('backs off from a full replica, in one state, while short requests go on confirming memory', async () => {
+    it('backs off from a full replica in a single interruption, while short requests confirm memory', async () => {
       service.feed = (_after, waitSeconds) => {
         if (waitSeconds > 0) throw full();
         return page();
@@ -220,18 +217,18 @@ describe('SettingsWatch and a service in trouble', () => {
       expect(states.at(-1)).toBeNull();
     });
 
-    it('settles in one state where every wait breaks although short requests succeed', async () => {
+    it('stays interrupted if every wait fails although short requests succeed', async () => {
       service.feed = (_after, waitSeconds) => {
-        if (waitSeconds > 0) throw GONE;
+        if (waitSeconds > 0) throw UNREACHABLE;
         return page();
       };
       await open().ready;
       await passPauses(12);
-      expect(states).toEqual([null, GONE, null, GONE]);
+      expect(states).toEqual([null, UNREACHABLE, null, UNREACHABLE]);
       expect(pauses.at(-1)).toBe(5_000);
     });
 
-    it.each([400, 410])('backs off where every position is refused with %d', async (status) => {
+    it.each([400, 410])('backs off if every position is refused with %d', async (status) => {
       service.feed = (after) => {
         if (after !== null) throw new SettingsHttpError(status, null);
         return page();
@@ -242,7 +239,7 @@ describe('SettingsWatch and a service in trouble', () => {
       expect(states.length).toBeLessThanOrEqual(4);
     });
 
-    it('never asks before Retry-After, nor exactly then, and not later than a minute after', async () => {
+    it('waits at least as long as Retry-After, up to 60 s, plus jitter', async () => {
       service.feed = () => {
         throw full(7_000);
       };
@@ -256,7 +253,7 @@ describe('SettingsWatch and a service in trouble', () => {
       expect(pauses.at(-1)).toBe(60_500);
     });
 
-    it('pauses longer each time that a wait ends early, and not at all after a full one', async () => {
+    it('pauses longer after each wait that ends early, and not after a full wait', async () => {
       let tookMs = 600;
       service.feed = (_after, waitSeconds) => {
         nowMs += waitSeconds > 0 ? tookMs : 0;
@@ -282,8 +279,8 @@ describe('SettingsWatch and a service in trouble', () => {
       ['404', new SettingsHttpError(404, null)],
       ['a redirect', new SettingsHttpError(302, null)],
       ['400 for its subsystem', new SettingsHttpError(400, null)],
-      ['a page of something else', new SettingsProtocolError('the response is no page of changes')],
-    ])('rejects with what the server said: %s; the watch begins when it may', async (_what, error) => {
+      ['a response that is not a page', new SettingsProtocolError('the response is not a page of changes')],
+    ])("rejects with the server's error: %s; the watch starts once it can", async (_what, error) => {
       service.feed = () => {
         throw error;
       };
@@ -296,8 +293,8 @@ describe('SettingsWatch and a service in trouble', () => {
       expect(watch.peek('S', 'n')).toBe('v1');
     });
 
-    it('keeps waiting for a service that is absent or full', async () => {
-      let failure = GONE;
+    it('keeps waiting for a service that is unreachable or full', async () => {
+      let failure = UNREACHABLE;
       service.feed = () => {
         throw failure;
       };
@@ -325,17 +322,17 @@ describe('SettingsWatch and a service in trouble', () => {
     ['maxAgeMs -1', { maxAgeMs: -1 }],
     ['maxEntries 0', { maxEntries: 0 }],
     ['maxEntries NaN', { maxEntries: NaN }],
-  ])('refuses %s before it asks anything', (_what, options) => {
+  ])('refuses %s without a request', (_what, options) => {
     service.feed = quiet;
     open();
-    const asked = service.waits.length;
+    const requestCount = service.waits.length;
     expect(
       () => new SettingsWatch(service, options, { now: () => 0, random: () => 0, sleep: quiet as never }),
     ).toThrow(TypeError);
-    expect(service.waits).toHaveLength(asked);
+    expect(service.waits).toHaveLength(requestCount);
   });
 
-  it('takes options that are given as undefined for those that are not given', async () => {
+  it('treats undefined options as absent', async () => {
     service.feed = (_after, waitSeconds) => (waitSeconds > 0 ? quiet() : page());
     await open({ waitSeconds: undefined, maxAgeMs: undefined, maxEntries: undefined } as never).ready;
     await settle();

@@ -7,36 +7,36 @@ import type { WatchOptions } from './watch-options';
 
 type Written = { value: JsonValue; etag: string };
 
-/** The service as a watch sees it: settings, and changes that are numbered from 1. */
+/** The service as a watch uses it: settings, and changes numbered from 1. */
 class ServiceDouble implements WatchedService {
   readonly reads: string[] = [];
-  readonly asked: (string | null)[] = [];
+  readonly requestedTokens: (string | null)[] = [];
   outage: Error | null = null;
-  /** Names of settings that cannot be read. */
+  /** Names of settings whose reads fail. */
   unreadable: readonly string[] = [];
-  /** Held reads end when this does. */
+  /** Reads wait for this promise. */
   held: Promise<void> = Promise.resolve();
-  /** What is unreadable fails when this ends. */
+  /** Failing reads wait for this promise too. */
   heldFailures: Promise<void> = Promise.resolve();
-  /** Those of `reads` that may be retried. */
+  /** The `reads` that allowed retries. */
   readonly retriedReads: string[] = [];
   private readonly settings = new Map<string, Written>();
   private readonly changes: WatchedChange[] = [];
   private waiting: (() => void)[] = [];
   private firstToken = 0;
 
-  write(settingName: string, value: JsonValue, { isTold = true } = {}): void {
+  write(settingName: string, value: JsonValue, { isAnnounced = true } = {}): void {
     const etag = `"${String(this.changes.length + 1)}"`;
     this.settings.set(settingName.toLowerCase(), { value, etag });
-    this.tell({ subsystemName: 'S', settingName, operation: 'write', etag }, isTold);
+    this.record({ subsystemName: 'S', settingName, operation: 'write', etag }, isAnnounced);
   }
 
   delete(settingName: string): void {
     this.settings.delete(settingName.toLowerCase());
-    this.tell({ subsystemName: 'S', settingName, operation: 'delete', etag: null }, true);
+    this.record({ subsystemName: 'S', settingName, operation: 'delete', etag: null }, true);
   }
 
-  /** No token of before is good any more, and what comes is not told. */
+  /** Invalidates all earlier tokens; changes before this are not announced. */
   forgetChanges(): void {
     this.firstToken = this.changes.length + 1;
     this.wake();
@@ -48,7 +48,7 @@ class ServiceDouble implements WatchedService {
   }
 
   async readChanges(after: string | null, _waitSeconds: number, signal: AbortSignal): Promise<ChangesPage> {
-    this.asked.push(after);
+    this.requestedTokens.push(after);
     this.failIfOut();
     if (after !== null && Number(after) < this.firstToken) throw new SettingsHttpError(410, null);
     if (after !== null && Number(after) === this.changes.length) {
@@ -80,9 +80,9 @@ class ServiceDouble implements WatchedService {
     return found !== null && found.etag === etag ? 'unchanged' : found;
   }
 
-  private tell(change: WatchedChange, isTold: boolean): void {
+  private record(change: WatchedChange, isAnnounced: boolean): void {
     this.changes.push(change);
-    if (isTold) this.wake();
+    if (isAnnounced) this.wake();
   }
 
   private failIfOut(): void {
@@ -96,7 +96,7 @@ class ServiceDouble implements WatchedService {
   }
 }
 
-/** Until what is under way has come to rest. */
+/** Runs all pending microtasks. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
 }
@@ -108,8 +108,8 @@ describe('SettingsWatch', () => {
   let changes: WatchedChange[];
   let states: unknown[];
   let watch: SettingsWatch;
-  /** Pauses end when the test says so. */
-  let goOn: (() => void) | null;
+  /** Ends the current pause. */
+  let endPause: (() => void) | null;
 
   const open = (options: WatchOptions = {}): SettingsWatch => {
     watch = new SettingsWatch(
@@ -121,7 +121,7 @@ describe('SettingsWatch', () => {
         sleep: (durationMs, signal) => {
           pauses.push(durationMs);
           return new Promise((resolve, reject) => {
-            goOn = resolve;
+            endPause = resolve;
             signal?.addEventListener('abort', () => reject(signal.reason as Error));
           });
         },
@@ -132,12 +132,12 @@ describe('SettingsWatch', () => {
 
   beforeEach(() => {
     service = new ServiceDouble();
-    [pauses, changes, states, nowMs, goOn] = [[], [], [], 1_000, null];
+    [pauses, changes, states, nowMs, endPause] = [[], [], [], 1_000, null];
     service.write('n', 1);
   });
   afterEach(() => watch.close());
 
-  it('asks the service for a setting once, until it changes', async () => {
+  it('reads a setting from the service once, until it changes', async () => {
     await open().ready;
     expect(watch.peek('S', 'n')).toBeUndefined();
     expect(await Promise.all([watch.getValue('S', 'n'), watch.getValue('s', 'N')])).toEqual([1, 1]);
@@ -151,19 +151,20 @@ describe('SettingsWatch', () => {
     expect(changes).toEqual([{ subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"2"' }]);
   });
 
-  it('gives the new value to whoever hears of the change', async () => {
-    const heard: Promise<JsonValue | null>[] = [];
-    await open({ onChange: ({ settingName }) => heard.push(watch.getValueOrNull('S', settingName)) }).ready;
+  it('returns the new value to a read inside onChange', async () => {
+    const readInCallback: Promise<JsonValue | null>[] = [];
+    await open({ onChange: ({ settingName }) => readInCallback.push(watch.getValueOrNull('S', settingName)) })
+      .ready;
     await watch.getValue('S', 'n');
     service.write('n', 2);
     await settle();
     service.delete('n');
     await settle();
-    expect(await Promise.all(heard)).toEqual([2, null]);
+    expect(await Promise.all(readInCallback)).toEqual([2, null]);
     expect(service.reads).toHaveLength(3);
   });
 
-  it('keeps that a setting does not exist, until it does', async () => {
+  it('remembers that a setting does not exist, until it is created', async () => {
     await open().ready;
     expect(await watch.getValueOrNull('S', 'new')).toBeNull();
     await expect(watch.getValue('S', 'new')).rejects.toMatchObject({ name: 'SettingNotFoundError' });
@@ -174,7 +175,7 @@ describe('SettingsWatch', () => {
     expect(watch.peek('S', 'new')).toBe(true);
   });
 
-  it('does not keep a response that a change overtook', async () => {
+  it('does not store a response if a change arrived during the request', async () => {
     await open().ready;
     let release = (): void => undefined;
     service.held = new Promise((resolve) => (release = resolve));
@@ -187,15 +188,15 @@ describe('SettingsWatch', () => {
     expect(watch.peek('S', 'n')).toBe(2);
   });
 
-  it('goes on from where it was after an outage, serves memory meanwhile, and pauses longer each time', async () => {
+  it('serves memory during an outage, pauses longer each time, and resumes at its position', async () => {
     await open().ready;
     await watch.getValue('S', 'n');
     service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
-    service.write('n', 2, { isTold: false });
+    service.write('n', 2, { isAnnounced: false });
     for (let attempt = 0; attempt < 6; attempt += 1) {
       await settle();
       nowMs += 1_000;
-      goOn?.();
+      endPause?.();
     }
     await settle();
     expect(pauses).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
@@ -204,14 +205,14 @@ describe('SettingsWatch', () => {
     expect(watch.ageMs).toBe(6_000);
     expect(states).toEqual([null, expect.any(SettingsUnavailableError)]);
     service.fail(null);
-    goOn?.();
+    endPause?.();
     await settle();
-    expect(service.asked.slice(-2)).toEqual(['1', '2']);
+    expect(service.requestedTokens.slice(-2)).toEqual(['1', '2']);
     expect([watch.peek('S', 'n'), watch.ageMs, states.at(-1)]).toEqual([2, 0, null]);
     expect(changes).toHaveLength(1);
   });
 
-  it('asks the service again when nothing was confirmed for too long', async () => {
+  it('reads from the service if memory was not confirmed for maxAgeMs', async () => {
     await open({ maxAgeMs: 60_000 }).ready;
     await watch.getValue('S', 'n');
     nowMs += 60_001;
@@ -221,16 +222,16 @@ describe('SettingsWatch', () => {
     await expect(watch.getValue('S', 'n')).rejects.toBeInstanceOf(SettingsUnavailableError);
   });
 
-  it('starts over when its token is too old, and tells of what changed in between and of nothing else', async () => {
+  it('restarts when its token is too old, and reports exactly what changed in between', async () => {
     service.write('m', 1);
     await open().ready;
     await Promise.all([watch.getValue('S', 'n'), watch.getValue('S', 'm')]);
-    service.write('n', 2, { isTold: false });
+    service.write('n', 2, { isAnnounced: false });
     service.forgetChanges();
     await settle();
-    goOn?.();
+    endPause?.();
     await settle();
-    expect(service.asked.filter((after) => after === null)).toHaveLength(2);
+    expect(service.requestedTokens.filter((after) => after === null)).toHaveLength(2);
     expect(changes).toEqual([{ subsystemName: 'S', settingName: 'n', operation: 'write', etag: '"3"' }]);
     expect([watch.peek('S', 'n'), watch.peek('S', 'm')]).toEqual([2, 1]);
     expect(service.reads).toHaveLength(4);
@@ -251,7 +252,7 @@ describe('SettingsWatch', () => {
       service.reads.length = 0;
     });
 
-    it('are read again although some of them cannot be; those are tried once with each page', async () => {
+    it('are reloaded although some reads fail; failed reads are repeated once per page', async () => {
       const unreadable = NAMES.slice(0, 5);
       service.unreadable = unreadable;
       writeAll(2);
@@ -267,7 +268,7 @@ describe('SettingsWatch', () => {
       expect(known()).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
     });
 
-    it('are read at once although others that failed before fail slowly; those are repeated without retries', async () => {
+    it('are reloaded at once although others fail slowly; failed reads are repeated without retries', async () => {
       const unreadable = NAMES.slice(0, 5);
       service.unreadable = unreadable;
       writeAll(2);
@@ -286,7 +287,7 @@ describe('SettingsWatch', () => {
       expect(service.retriedReads).toEqual(['h']);
     });
 
-    it('are read four at once, and no more of them while the feed fails', async () => {
+    it('are reloaded four at a time, and not while the feed fails', async () => {
       let release = (): void => undefined;
       service.held = new Promise((resolve) => (release = resolve));
       writeAll(2);
@@ -298,12 +299,12 @@ describe('SettingsWatch', () => {
       expect(service.reads).toEqual(NAMES.slice(0, 4));
       service.fail(null);
       service.write('other', 1);
-      goOn?.();
+      endPause?.();
       await settle();
       expect(known()).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
     });
 
-    it('are not read after the watch has ended', async () => {
+    it('are not reloaded after the watch has ended', async () => {
       let release = (): void => undefined;
       service.held = new Promise((resolve) => (release = resolve));
       writeAll(2);
@@ -315,7 +316,7 @@ describe('SettingsWatch', () => {
     });
   });
 
-  it('reads from the service while it has not begun, and keeps nothing of that as current', async () => {
+  it('reads from the service before it has started, and does not treat the values as current', async () => {
     service.fail(new SettingsUnavailableError(1, { cause: 'down' }));
     open();
     await settle();
@@ -323,13 +324,13 @@ describe('SettingsWatch', () => {
     expect(await watch.getValue('S', 'n')).toBe(1);
     expect(await watch.getValue('S', 'n')).toBe(1);
     expect(service.reads).toHaveLength(2);
-    goOn?.();
+    endPause?.();
     await watch.ready;
     await settle();
     expect(watch.peek('S', 'n')).toBe(1);
   });
 
-  it('keeps one subsystem only, if asked to', async () => {
+  it('stores only the settings of its subsystem, if one is given', async () => {
     await open({ subsystemName: 's' }).ready;
     await watch.getValue('S', 'n');
     await watch.getValue('S', 'n');
@@ -338,24 +339,24 @@ describe('SettingsWatch', () => {
     expect(service.reads).toHaveLength(3);
   });
 
-  it('holds no more settings than it may', async () => {
+  it('stores at most maxEntries settings', async () => {
     await open({ maxEntries: 2 }).ready;
     for (const name of ['a', 'b', 'c']) await watch.getValueOrNull('S', name);
     expect(['a', 'b', 'c'].map((name) => watch.peek('S', name))).toEqual([undefined, null, null]);
   });
 
-  it('shares values that nobody can change', async () => {
+  it('freezes its values', async () => {
     service.write('o', { list: [{ a: 1 }] });
     await open().ready;
     const value = await watch.getValue<{ list: { a: number }[] }>('S', 'o');
-    // @ts-expect-error the types say so too
+    // @ts-expect-error the types are read-only too
     expect(() => value.list[0]!.a++).toThrow(TypeError);
-    // @ts-expect-error and of lists
+    // @ts-expect-error lists are read-only too
     expect(() => value.list.push({ a: 2 })).toThrow(TypeError);
   });
 
   it.each(['its signal', 'close'])(
-    'ends by %s, with nothing under way, and serves nothing any more',
+    'ends by %s, leaves no request in flight, and serves nothing afterwards',
     async (how) => {
       const controller = new AbortController();
       await open({ signal: controller.signal }).ready;
@@ -368,7 +369,7 @@ describe('SettingsWatch', () => {
     },
   );
 
-  it('does not spin when a stopping service responds at once', async () => {
+  it('does not poll in a tight loop when a stopping service responds at once', async () => {
     await open().ready;
     jest.spyOn(service, 'readChanges').mockImplementation(async () => {
       await sleep(0);

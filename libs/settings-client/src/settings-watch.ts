@@ -4,7 +4,7 @@ import { FeedFollower } from './feed-follower';
 import type { ChangeFeed } from './feed-follower';
 import type { DeepReadonly } from './json-types';
 import { ReloadQueue } from './reload-queue';
-import { isForbidden, isNoReasonToWait, isResponse } from './watch-failures';
+import { isForbidden, isPermanent, isResponse } from './watch-failures';
 import { watchOptions } from './watch-options';
 import type { WatchOptions } from './watch-options';
 import type { ChangesPage, JsonValue, WatchedChange } from './platform-setting';
@@ -12,90 +12,102 @@ import type { SettingChange } from './response-cache';
 import { abortable } from './transport';
 import type { PassingTime, ServiceRequest } from './transport';
 
-/** What the service says of a value: gone (null), as the ETag has it ('unchanged'), or anew. */
+/**
+ * The result of reading a value: the value, 'unchanged' if the ETag still matches, or null if the setting
+ * does not exist.
+ */
 export type ReadValue = { readonly value: JsonValue; readonly etag: string | null } | 'unchanged' | null;
 
-/** How long a read may try. */
+/** Signal and retry limit of a read. */
 export type ReadLimits = Pick<ServiceRequest, 'signal' | 'maxRetries'>;
 
-/** What a watch asks of the service. */
+/** The service as a watch uses it. */
 export interface WatchedService extends ChangeFeed {
   readValue(setting: SettingChange, etag: string | null, limits: ReadLimits): Promise<ReadValue>;
 }
 
-/** A value, and whether the service could confirm it. */
+/** A value, and whether it may be stale. */
 export interface WatchedValue<T = JsonValue> {
-  /** Null: the setting does not exist. */
+  /** Null if the setting does not exist. */
   readonly value: DeepReadonly<T> | null;
-  /** The last value that was known, because the service is away: it may have changed since. */
+  /** True if this is the last known value because the service is unreachable. It may have changed since. */
   readonly isStale: boolean;
 }
 
-const RELOADS_AT_ONCE = 4;
-const REPETITIONS_AT_ONCE = 2;
+const MAX_PARALLEL_RELOADS = 4;
+const MAX_PARALLEL_RETRIES = 2;
 
-/** For reads. */
+/** Options of a read. */
 export interface ReadOptions {
-  /** Ends this read, which rejects with the signal's reason. Other reads of the same setting go on. */
+  /**
+   * Aborts this read, which then rejects with the signal's reason. Other reads of the same setting continue.
+   */
   readonly signal?: AbortSignal;
 }
 
-/** A setting in memory. */
+/** A cached setting. */
 interface Entry {
   readonly key: string;
   readonly setting: SettingChange;
-  /**
-   * The value, for reads without an object in between; null without the setting, undefined before it was ever
-   * read.
-   */
+  /** The value for synchronous reads; null if the setting does not exist, undefined if it was never read. */
   value: JsonValue | undefined;
   etag: string | null;
-  /** `value` as a promise, while it is known to be current. */
+  /** `value` as a promise while it is known to be current, else null. */
   current: Promise<JsonValue | null> | null;
-  /** Until when `value` was known to be current, where it no longer is. */
+  /** The last time at which `value` was known to be current. Used only while `current` is null. */
   knownAtMs: number;
-  /** The request under way that will tell; all readers share it. */
+  /** The read request in flight, shared by all readers. */
   flight: Promise<JsonValue | null> | null;
-  /** The last such request failed. */
+  /** True if the last read request failed. */
   hasFailed: boolean;
 }
 
 /**
- * Settings in memory, kept current by the feed of changes. Only the first read of a setting asks the service.
- * A change is read at once. While the service is away, the last known values are served for `maxAgeMs`.
+ * Keeps settings in memory and updates them from the feed of changes. Only the first read of a setting sends
+ * a request. A changed setting is reloaded at once. While the service is unreachable, the last known values
+ * are served for `maxAgeMs`.
  */
 export class SettingsWatch {
   /**
-   * Resolves when the watch has begun. Rejects when it is ended before, or with a response that no wait will
-   * change: 401, 403, 404, or no list. It still tries until it is closed; `onState` reports when it begins.
+   * Resolves when the watch has started. Rejects if it is closed before that, or on a response that waiting
+   * will not change: 401, 403, 404, or a response that is not a list. Even then the watch keeps trying until
+   * it is closed; `onState` reports when it starts.
    */
   readonly ready: Promise<void>;
-  /** Resolves when the watch has ended and nothing of it is under way. */
+  /** Resolves when the watch has ended and its requests for changes have stopped. */
   readonly ended: Promise<void>;
   private readonly entries = new Map<string, Entry>();
-  /** The same entries by names as they were spelt, so that a read folds no case. */
-  private readonly spelt = new Map<string, Map<string, Entry>>();
+  /** The same entries by their names as spelt by callers, so that a read needs no case folding. */
+  private readonly bySpelling = new Map<string, Map<string, Entry>>();
   private readonly stopping = new AbortController();
   private readonly signal: AbortSignal;
   private readonly options: Required<Pick<WatchOptions, 'waitSeconds' | 'maxAgeMs' | 'maxEntries'>> &
     WatchOptions;
   private confirmedAtMs = -Infinity;
   /**
-   * Counts the beginnings of the feed: what was read before the last one may be outdated. 0 while there was
-   * none.
+   * Number of times that the feed has started, 0 before the first. A value read before the latest start may
+   * be outdated.
    */
-  private beginnings = 0;
-  /** As `onState` has it. */
+  private feedStarts = 0;
+  /** The state last reported by `onState`. */
   private isInterrupted = true;
-  /** The last request for changes had no response at all. */
-  private isAway = false;
-  /** Readers that take the last known value when the service turns out to be away. */
+  /** True if the last request for changes got no response at all. */
+  private isUnreachable = false;
+  /**
+   * Callbacks of waiting readers, which switch to the last known value if the service becomes unreachable.
+   */
   private readonly waiting = new Set<() => void>();
-  /** To be read again; false where nobody told of a change, but one may have been missed. */
+  /**
+   * Entries to reload. The value is true if the feed announced a change, false if a change may have been
+   * missed.
+   */
   private readonly outdated = new Map<Entry, boolean>();
-  private readonly reloads = new ReloadQueue<Entry>(RELOADS_AT_ONCE, (entry) => this.reload(entry));
-  /** What failed to be read before may fail slowly: it takes no place of the others. */
-  private readonly repetitions = new ReloadQueue<Entry>(REPETITIONS_AT_ONCE, (entry) => this.reload(entry));
+  private readonly reloads = new ReloadQueue<Entry>(MAX_PARALLEL_RELOADS, (entry) => this.reload(entry));
+  /**
+   * Separate from `reloads`, because an entry whose read failed before may fail slowly again and must not
+   * delay the others.
+   */
+  private readonly retries = new ReloadQueue<Entry>(MAX_PARALLEL_RETRIES, (entry) => this.reload(entry));
   private begin: () => void = () => undefined;
   private failToBegin: (error: Error) => void = () => undefined;
 
@@ -114,7 +126,7 @@ export class SettingsWatch {
       this.failToBegin = reject;
     });
     this.ready = abortable(begun, this.signal);
-    // Whoever does not wait for it need not handle its rejection.
+    // Callers that do not use `ready` need not handle its rejection.
     this.ready.catch(() => undefined);
     const { waitSeconds } = this.options;
     const listener = {
@@ -124,35 +136,35 @@ export class SettingsWatch {
     this.ended = new FeedFollower(service, listener, { waitSeconds, signal: this.signal, time }).follow();
   }
 
-  /** Ends the watch, as its signal does. What is in memory is served no longer. */
+  /** Ends the watch, as its signal does. After that memory is no longer served. */
   close(): Promise<void> {
     this.stopping.abort(new DOMException('the watch was closed', 'AbortError'));
     return this.ended;
   }
 
   /**
-   * How long ago the service confirmed that memory is current, in milliseconds; Infinity before the first
-   * time. Up to `waitSeconds` of it is quiet; a change is told within a second.
+   * Milliseconds since the service last confirmed that memory is current; Infinity before the first time.
+   * Grows up to `waitSeconds` while nothing changes. A change is reported within a second.
    */
   get ageMs(): number {
     return Math.abs(this.time.now() - this.confirmedAtMs);
   }
 
   /**
-   * The setting's value from memory, without a promise: null when it does not exist, undefined when memory
-   * cannot tell, so that it is to be read by `getValue`. Values are frozen: all readers share them. After a
-   * change this is the old value until the new one was read.
+   * Returns the setting's value from memory, without a promise: null if it does not exist, undefined if
+   * memory cannot tell and `getValue` is needed. Values are frozen, because all readers share them. After a
+   * change this is the old value until the new one has been read.
    */
   peek<T = JsonValue>(subsystemName: string, settingName: string): DeepReadonly<T> | null | undefined {
     if (!this.isServing) return undefined;
-    const entry = this.spelt.get(subsystemName)?.get(settingName);
+    const entry = this.bySpelling.get(subsystemName)?.get(settingName);
     if (entry === undefined || (entry.current === null && !this.isKnown(entry))) return undefined;
     return entry.value as DeepReadonly<T> | null | undefined;
   }
 
   /**
-   * The setting's value: from memory while it is current, else from the service, else the last known one for
-   * `maxAgeMs`.
+   * Returns the setting's value: from memory while it is current, else from the service, else the last known
+   * value for `maxAgeMs`.
    * @throws {SettingNotFoundError}
    */
   async getValue<T = JsonValue>(
@@ -165,13 +177,13 @@ export class SettingsWatch {
     return value;
   }
 
-  /** As `getValue`, null when the setting does not exist. */
+  /** Like `getValue`, but returns null if the setting does not exist. */
   getValueOrNull<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     options?: ReadOptions,
   ): Promise<DeepReadonly<T> | null> {
-    const known = this.spelt.get(subsystemName)?.get(settingName);
+    const known = this.bySpelling.get(subsystemName)?.get(settingName);
     const current = known !== undefined && this.isServing ? known.current : null;
     if (current !== null && options?.signal?.aborted !== true)
       return current as Promise<DeepReadonly<T> | null>;
@@ -180,14 +192,14 @@ export class SettingsWatch {
     );
   }
 
-  /** As `getValueOrNull`, and whether the service could confirm the value. */
+  /** Like `getValueOrNull`, and also tells whether the value may be stale. */
   async getDetails<T = JsonValue>(
     subsystemName: string,
     settingName: string,
     { signal }: ReadOptions = {},
   ): Promise<WatchedValue<T>> {
     signal?.throwIfAborted();
-    const known = this.spelt.get(subsystemName)?.get(settingName);
+    const known = this.bySpelling.get(subsystemName)?.get(settingName);
     const isCurrent = known !== undefined && this.isServing && known.current !== null;
     const found: unknown = isCurrent
       ? { value: known.value, isStale: this.isInterrupted }
@@ -195,32 +207,34 @@ export class SettingsWatch {
     return found as WatchedValue<T>;
   }
 
-  /** Memory may respond: the feed has begun and was not interrupted for too long. */
+  /**
+   * True if memory may be served: the feed has started and was not interrupted for longer than `maxAgeMs`.
+   */
   private get isServing(): boolean {
-    if (this.beginnings === 0 || this.signal.aborted) return false;
+    if (this.feedStarts === 0 || this.signal.aborted) return false;
     return !this.isInterrupted || this.ageMs <= this.options.maxAgeMs;
   }
 
-  /** The entry's value may stand in for one that the service does not give. */
+  /** True if the entry's value may be served when the service does not return one. */
   private isKnown(entry: Entry): boolean {
     if (entry.value === undefined || this.signal.aborted) return false;
     const knownAtMs = entry.current === null ? entry.knownAtMs : this.confirmedAtMs;
     return Math.abs(this.time.now() - knownAtMs) <= this.options.maxAgeMs;
   }
 
-  /** The value from the service, or the last known one when that is away. */
+  /** Reads the value from the service, or returns the last known one if the service is unreachable. */
   private async read(entry: Entry, signal: AbortSignal | undefined): Promise<WatchedValue> {
     const last = (): WatchedValue => ({ value: entry.value!, isStale: true });
-    // The feed will tell when the service is back, and the value is read again then.
-    if (this.beginnings > 0 && this.isAway && this.isKnown(entry)) return last();
+    // No request needed: the value is reloaded when the feed is back.
+    if (this.feedStarts > 0 && this.isUnreachable && this.isKnown(entry)) return last();
     const flight = this.load(entry);
     if (this.isInterrupted && entry.hasFailed && this.isKnown(entry)) {
-      // It tries for seconds; who reads next has what it found.
+      // The request may retry for seconds, so do not wait for it. The next reader gets its result.
       flight.catch(() => undefined);
       return last();
     }
     try {
-      const value = await abortable(this.unlessAway(entry, flight), signal);
+      const value = await abortable(this.unlessUnreachable(entry, flight), signal);
       return value === undefined ? last() : { value, isStale: false };
     } catch (error) {
       if (signal?.aborted === true || isForbidden(error) || !this.isKnown(entry)) throw error;
@@ -228,22 +242,25 @@ export class SettingsWatch {
     }
   }
 
-  /** The outcome of `flight`; undefined as soon as the service is away and there is a last known value. */
-  private async unlessAway(
+  /**
+   * Returns the result of `flight`, or undefined as soon as the service is unreachable and a last known value
+   * exists.
+   */
+  private async unlessUnreachable(
     entry: Entry,
     flight: Promise<JsonValue | null>,
   ): Promise<JsonValue | null | undefined> {
-    let leave = (): void => undefined;
-    const away = new Promise<undefined>((resolve) => {
-      leave = () => {
+    let giveUp = (): void => undefined;
+    const unreachable = new Promise<undefined>((resolve) => {
+      giveUp = () => {
         if (this.isKnown(entry)) resolve(undefined);
       };
     });
-    this.waiting.add(leave);
+    this.waiting.add(giveUp);
     try {
-      return await Promise.race([flight, away]);
+      return await Promise.race([flight, unreachable]);
     } finally {
-      this.waiting.delete(leave);
+      this.waiting.delete(giveUp);
     }
   }
 
@@ -261,9 +278,9 @@ export class SettingsWatch {
     };
     if (!this.isWatched(subsystemName)) return entry;
     this.entries.set(key, entry);
-    const names = this.spelt.get(subsystemName) ?? new Map<string, Entry>();
-    this.spelt.set(subsystemName, names.set(settingName, entry));
-    this.forgetOldest(names);
+    const names = this.bySpelling.get(subsystemName) ?? new Map<string, Entry>();
+    this.bySpelling.set(subsystemName, names.set(settingName, entry));
+    this.evictOldest(names);
     return entry;
   }
 
@@ -272,32 +289,35 @@ export class SettingsWatch {
     return watched === undefined || settingNameKey(watched) === settingNameKey(subsystemName);
   }
 
-  /** Spellings count too: a caller may have many for one name. */
-  private forgetOldest(names: Map<string, Entry>): void {
+  /**
+   * Evicts the oldest entry if there are too many. Spellings are limited too, because callers may use many
+   * for one name.
+   */
+  private evictOldest(names: Map<string, Entry>): void {
     const { maxEntries } = this.options;
     const [oldest] = this.entries;
     if (this.entries.size > maxEntries && oldest !== undefined) {
       this.entries.delete(oldest[0]);
       this.outdated.delete(oldest[1]);
-      for (const each of this.spelt.values())
+      for (const each of this.bySpelling.values())
         for (const [name, entry] of each) if (entry === oldest[1]) each.delete(name);
     }
-    if (names.size > 2 * maxEntries || this.spelt.size > 2 * maxEntries) this.spelt.clear();
+    if (names.size > 2 * maxEntries || this.bySpelling.size > 2 * maxEntries) this.bySpelling.clear();
   }
 
-  /** Reads the setting from the service, or joins whoever does. */
+  /** Reads the setting from the service, or joins the request in flight. */
   private load(entry: Entry, maxRetries?: number): Promise<JsonValue | null> {
     if (entry.flight !== null) return entry.flight;
-    const { beginnings } = this;
-    const askedAtMs = this.time.now();
+    const { feedStarts } = this;
+    const requestedAtMs = this.time.now();
     const flight: Promise<JsonValue | null> = this.service
       .readValue(entry.setting, entry.etag, { signal: this.signal, maxRetries })
       .then(
         (read) => {
           const value = read === 'unchanged' ? entry.value! : read && frozen(read.value);
           const etag = read === 'unchanged' ? entry.etag : (read?.etag ?? null);
-          // Else it changed meanwhile, and this may be what it was before.
-          if (entry.flight === flight) this.keep(entry, { value, etag, askedAtMs, beginnings });
+          // Otherwise a change arrived during the request, and this may be the value before it.
+          if (entry.flight === flight) this.store(entry, { value, etag, requestedAtMs, feedStarts });
           return value;
         },
         (error: unknown) => {
@@ -312,93 +332,94 @@ export class SettingsWatch {
     return flight;
   }
 
-  private keep(entry: Entry, { value, etag, askedAtMs, beginnings }: Received): void {
+  private store(entry: Entry, { value, etag, requestedAtMs, feedStarts }: Received): void {
     if (this.entries.get(entry.key) !== entry || this.signal.aborted) return;
-    const isAnother = entry.value !== undefined && entry.etag !== etag;
+    const hasChanged = entry.value !== undefined && entry.etag !== etag;
     [entry.value, entry.etag] = [value, etag];
-    [entry.knownAtMs, entry.hasFailed] = [askedAtMs, false];
-    // Asked for before the feed began: a change in between is nobody's to tell.
-    const isCurrent = beginnings > 0 && beginnings === this.beginnings;
-    const wasTold = this.outdated.get(entry) ?? true;
-    if (!isCurrent) return void this.outdated.set(entry, wasTold && beginnings > 0);
+    [entry.knownAtMs, entry.hasFailed] = [requestedAtMs, false];
+    // Not current if requested before the feed's latest start: the feed does not announce changes before it.
+    const isCurrent = feedStarts > 0 && feedStarts === this.feedStarts;
+    const wasAnnounced = this.outdated.get(entry) ?? true;
+    if (!isCurrent) return void this.outdated.set(entry, wasAnnounced && feedStarts > 0);
     entry.current = Promise.resolve(value);
     this.outdated.delete(entry);
-    if (isAnother && !wasTold)
-      this.tell({ ...entry.setting, operation: value === null ? 'delete' : 'write', etag });
+    if (hasChanged && !wasAnnounced)
+      this.notify({ ...entry.setting, operation: value === null ? 'delete' : 'write', etag });
   }
 
   private onFailure(error: unknown, isFirst: boolean): void {
-    this.isAway = !isResponse(error);
+    this.isUnreachable = !isResponse(error);
     this.isInterrupted = true;
-    // The next page adds them again.
+    // The next page refills both queues.
     this.reloads.clear();
-    this.repetitions.clear();
-    if (this.beginnings === 0 && isNoReasonToWait(error)) this.failToBegin(error);
-    if (this.isAway && this.beginnings > 0) for (const leave of this.waiting) leave();
+    this.retries.clear();
+    if (this.feedStarts === 0 && isPermanent(error)) this.failToBegin(error);
+    if (this.isUnreachable && this.feedStarts > 0) for (const giveUp of this.waiting) giveUp();
     if (isFirst) this.options.onState?.(error);
   }
 
-  private onPage({ changes }: ChangesPage, news: { isBeginning: boolean; isOver: boolean }): void {
-    this.isAway = false;
-    if (news.isBeginning) this.beginAnew();
+  private onPage({ changes }: ChangesPage, news: { hasGap: boolean; isResumed: boolean }): void {
+    this.isUnreachable = false;
+    if (news.hasGap) this.expireAll();
     this.confirmedAtMs = this.time.now();
-    if (news.isOver) {
+    if (news.isResumed) {
       this.isInterrupted = false;
       this.options.onState?.(null);
     }
-    this.take(changes);
+    this.apply(changes);
     this.begin();
   }
 
-  /** What is in memory may have changed since it was read. */
-  private beginAnew(): void {
-    this.beginnings += 1;
+  /** Marks all of memory as possibly outdated. */
+  private expireAll(): void {
+    this.feedStarts += 1;
     for (const entry of this.entries.values()) this.expire(entry, false);
   }
 
-  private take(changes: readonly WatchedChange[]): void {
+  private apply(changes: readonly WatchedChange[]): void {
     for (const change of changes) {
       const entry = this.entries.get(keyOf(change.subsystemName, change.settingName));
       const isKnown = change.operation === 'write' && entry?.etag === change.etag && entry.current !== null;
       if (entry !== undefined && !isKnown) this.expire(entry, true);
     }
-    // After all of them: a listener may read any of them.
-    for (const change of changes) this.tell(change);
-    // Also what failed to be read before: the page is a sign of life.
-    for (const entry of this.outdated.keys()) (entry.hasFailed ? this.repetitions : this.reloads).add(entry);
+    // Only after all entries are expired, because a listener may read any of them.
+    for (const change of changes) this.notify(change);
+    // Includes entries whose read failed before: the page shows that the service responds again.
+    for (const entry of this.outdated.keys()) (entry.hasFailed ? this.retries : this.reloads).add(entry);
   }
 
-  private expire(entry: Entry, isTold: boolean): void {
+  private expire(entry: Entry, isAnnounced: boolean): void {
     if (entry.current !== null) entry.knownAtMs = this.confirmedAtMs;
     [entry.current, entry.flight] = [null, null];
-    this.outdated.set(entry, isTold || (this.outdated.get(entry) ?? false));
+    this.outdated.set(entry, isAnnounced || (this.outdated.get(entry) ?? false));
   }
 
   private async reload(entry: Entry): Promise<void> {
     const isNeeded = this.outdated.has(entry) && entry.flight === null && !this.signal.aborted;
-    // The next page has a failed one repeated: retries would only spend what all calls share.
+    // No retries after a failure: the next page queues the entry again, and retries would use up the shared
+    // retry budget.
     if (isNeeded) await this.load(entry, entry.hasFailed ? 0 : undefined);
   }
 
-  private tell(change: WatchedChange): void {
+  private notify(change: WatchedChange): void {
     this.options.onChange?.(change);
   }
 }
 
-/** A value as it was read. */
+/** A value that was read. */
 interface Received {
   readonly value: JsonValue | null;
   readonly etag: string | null;
-  readonly askedAtMs: number;
-  /** How often the feed had begun when it was asked for. */
-  readonly beginnings: number;
+  readonly requestedAtMs: number;
+  /** Number of feed starts when the value was requested. */
+  readonly feedStarts: number;
 }
 
 function keyOf(subsystemName: string, settingName: string): string {
   return `${settingNameKey(subsystemName)}\u0000${settingNameKey(settingName)}`;
 }
 
-/** All readers share the value: none may change it for the others. */
+/** Freezes the value deeply, because all readers share it. */
 function frozen<T extends JsonValue>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     for (const member of Object.values(value)) frozen(member);

@@ -11,10 +11,10 @@ describe('Transport', () => {
       ['500', problem(500)],
       ['503', problem(503)],
       [
-        'bodies that break off',
+        'truncated bodies',
         () => new Response(new ReadableStream({ pull: (stream) => stream.error(new TypeError('reset')) })),
       ],
-    ])('retries five times on %s, waiting 200 ms doubled each time', async (_kind, step) => {
+    ])('retries five times on %s, after 200 ms doubled each time', async (_kind, step) => {
       const { client, time, requests } = scripted([step]);
       await expect(client.getValue('S', 'n')).rejects.toMatchObject({
         name: 'SettingsUnavailableError',
@@ -24,7 +24,7 @@ describe('Transport', () => {
       expect(time.waits).toEqual([200, 400, 800, 1_600, 3_200]);
     });
 
-    it('waits half of that at least', async () => {
+    it('waits at least half of that', async () => {
       const { client, time } = scripted([BROKEN]);
       time.random = () => 0;
       await expect(client.getValue('S', 'n')).rejects.toThrow();
@@ -40,7 +40,7 @@ describe('Transport', () => {
       expect(requests).toHaveLength(1);
     });
 
-    it('succeeds with the first good answer', async () => {
+    it('succeeds with the first successful response', async () => {
       const { client, time } = scripted([BROKEN, problem(503), ok('1')]);
       expect(await client.getValue('S', 'n')).toBe(1);
       expect(time.waits).toEqual([200, 400]);
@@ -57,7 +57,7 @@ describe('Transport', () => {
       expect(time.waits).toEqual([3_000, 5_000, 2_000]);
     });
 
-    it('gives up an attempt after its time limit, and tries again', async () => {
+    it('aborts an attempt at its timeout, and retries', async () => {
       const { client, time, requests } = scripted([SILENT, ok('1')]);
       const value = client.getValue('S', 'n');
       while (time.attemptsUnderWay === 0) await settle();
@@ -67,7 +67,7 @@ describe('Transport', () => {
       expect(time.attemptsUnderWay).toBe(0);
     });
 
-    it('spends its retries from one budget for all calls', async () => {
+    it('takes the retries of all calls from one budget', async () => {
       const { client, requests } = scripted([BROKEN], { retryBudget: { capacity: 7 } });
       await expect(client.getValue('S', 'a')).rejects.toMatchObject({ attempts: 6 });
       await expect(client.getValue('S', 'b')).rejects.toMatchObject({ attempts: 3 });
@@ -75,14 +75,14 @@ describe('Transport', () => {
       expect(requests).toHaveLength(10);
     });
 
-    it('retries each call five times, however many failed before', async () => {
+    it('retries each call five times, however many calls failed before', async () => {
       const { client, requests } = scripted([BROKEN]);
       for (let call = 0; call < 25; call += 1)
         await expect(client.getValue('S', 'a')).rejects.toMatchObject({ attempts: 6 });
       expect(requests).toHaveLength(25 * 6);
     });
 
-    it("ends at once, with the caller's reason, when the caller aborts", async () => {
+    it("rejects at once with the caller's reason when the caller aborts", async () => {
       const reason = new Error('enough');
       const before = scripted([ok('1')]);
       await expect(before.client.getValue('S', 'n', { signal: AbortSignal.abort(reason) })).rejects.toBe(
@@ -106,7 +106,7 @@ describe('Transport', () => {
       expect(between.requests).toHaveLength(1);
     });
 
-    it('ends as soon as the caller aborts, although the token is still awaited', async () => {
+    it('rejects when the caller aborts while the token is awaited', async () => {
       const token = () => new Promise<string>(() => undefined);
       const { client, requests } = scripted([ok('1')], { token });
       const controller = new AbortController();
@@ -120,7 +120,7 @@ describe('Transport', () => {
   });
 
   describe('tokens', () => {
-    it('fetches another token once after a 401', async () => {
+    it('gets a new token once after a 401', async () => {
       const tokens = ['old', 'new'];
       const refused: string[] = [];
       const token = {
@@ -152,7 +152,7 @@ describe('Transport', () => {
       expect(requests).toHaveLength(2);
     });
 
-    it('does not ask again with the same token', async () => {
+    it('does not retry a 401 with the same token', async () => {
       const { client, requests } = scripted([problem(401)]);
       await expect(client.getValue('S', 'n')).rejects.toMatchObject({ status: 401 });
       expect(requests).toHaveLength(1);

@@ -3,47 +3,52 @@ import { SettingsUnavailableError, httpError } from './errors';
 import { MAX_RETRIES, RetryBudget, isRetryableStatus, parseRetryAfterMs, retryDelayMs } from './retry-policy';
 import type { RetryBudgetOptions } from './retry-policy';
 
-/** Gives access tokens, such as the TokenProvider of auth-client. */
+/** A source of access tokens, such as the TokenProvider of `@platform/auth-client`. */
 export interface AccessTokenProvider {
   getToken(): Promise<string>;
-  /** Told that the service refused `token`, so that the next `getToken` gives another. */
+  /** Called when the service refused `token`, so that the next `getToken` returns a new one. */
   invalidate?(token: string): void;
 }
 
 /** A fixed token, a function, or a provider. */
 export type AccessTokenSource = string | (() => string | Promise<string>) | AccessTokenProvider;
 
-/** Time and chance as the client sees them; replaceable, so that a test can measure waits without waiting. */
+/**
+ * Time and randomness as the client uses them. Replaceable, so that tests can measure waits without waiting.
+ */
 export interface PassingTime {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after `durationMs`; rejects with the signal's reason as soon as it aborts. */
+  /** Resolves after `durationMs`. Rejects with the signal's reason as soon as it aborts. */
   sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
-  /** A number from 0 up to but not including 1. */
+  /** Returns a random number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
 }
 
-/** The machine's. */
+/** The system's time and randomness. */
 export const REAL_TIME: PassingTime = {
   now: () => SYSTEM_CLOCK.now().getTime(),
   sleep,
   random: Math.random,
 };
 
-/** A request to the service; the same for every attempt. */
+/** A request to the service. Every attempt sends the same one. */
 export interface ServiceRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
-  /** {@link MAX_RETRIES} unless given. */
+  /** Default {@link MAX_RETRIES}. */
   readonly maxRetries?: number | undefined;
-  /** How long the service may take on purpose, beyond the time limit of an attempt, in milliseconds. */
+  /**
+   * Additional time for a request on which the service waits on purpose, in milliseconds. Added to the
+   * timeout of an attempt.
+   */
   readonly waitMs?: number;
 }
 
-/** A response that was received as a whole: 2xx or 304. */
+/** A complete response with status 2xx or 304. */
 export interface ServiceResponse {
   readonly status: number;
   readonly etag: string | null;
@@ -55,12 +60,12 @@ export interface TransportOptions {
   readonly token: AccessTokenSource;
   readonly fetch: typeof globalThis.fetch;
   readonly attemptTimeoutMs: number;
-  /** Null: none. */
+  /** Null for no limit across calls. */
   readonly retryBudget: RetryBudgetOptions | null;
   readonly time: PassingTime;
 }
 
-/** One attempt's failure that another attempt may mend. */
+/** The failure of an attempt that a retry may fix. */
 interface Failure {
   readonly cause: unknown;
   readonly retryAfterMs: number | null;
@@ -70,7 +75,7 @@ interface RawResponse extends ServiceResponse {
   readonly retryAfter: string | null;
 }
 
-/** Sends requests: token, time limit per attempt, retries. */
+/** Sends requests with an access token, a timeout per attempt, and retries. */
 export class Transport {
   private readonly tokens: AccessTokenProvider;
   private readonly budget: RetryBudget | null;
@@ -81,9 +86,9 @@ export class Transport {
   }
 
   /**
-   * @throws {SettingsHttpError} for an error that no retry changes
-   * @throws {SettingsUnavailableError} when attempts or the retry budget ran out
-   * @throws the reason of `request.signal` as soon as that aborts; whatever the token source throws
+   * @throws {SettingsHttpError} for an error that a retry cannot change
+   * @throws {SettingsUnavailableError} when the attempts or the retry budget are used up
+   * @throws the reason of `request.signal` as soon as it aborts; any error of the token source
    */
   async send(request: ServiceRequest): Promise<ServiceResponse> {
     const { time } = this.options;
@@ -115,21 +120,24 @@ export class Transport {
     return { cause: error, retryAfterMs: parseRetryAfterMs(response.retryAfter, this.options.time.now()) };
   }
 
-  /** Another token after a 401; null when the source has no other, so that asking again would be in vain. */
+  /**
+   * Gets a new token after a 401. Returns null if the source has no other token, so that a retry would be
+   * useless.
+   */
   private async renewToken(refused: string): Promise<string | null> {
     this.tokens.invalidate?.(refused);
     const token = await this.tokens.getToken();
     return token === refused ? null : token;
   }
 
-  /** One request and its whole response, within the time limit of an attempt. */
+  /** Sends one request and reads its whole response, within the timeout of an attempt. */
   private async exchange(request: ServiceRequest, token: string): Promise<RawResponse | Failure> {
     const { fetch, time } = this.options;
     const attemptTimeoutMs = this.options.attemptTimeoutMs + (request.waitMs ?? 0);
     const done = new AbortController();
     const limit = new AbortController();
-    // A timer that ends with the attempt; AbortSignal.timeout would not, and does not follow a clock moved by
-    // hand.
+    // This timer ends with the attempt. AbortSignal.timeout would keep running, and would ignore a test's
+    // clock.
     time.sleep(attemptTimeoutMs, done.signal).then(
       () => {
         limit.abort(new DOMException(`no response within ${String(attemptTimeoutMs)} ms`, 'TimeoutError'));
@@ -141,7 +149,7 @@ export class Transport {
       const response = await fetch(request.url, init(request, token, AbortSignal.any(signals)));
       return await readResponse(response);
     } catch (cause) {
-      // The caller gave up: their reason, not ours.
+      // If the caller aborted, throw the caller's reason.
       request.signal?.throwIfAborted();
       return { cause, retryAfterMs: null };
     } finally {
@@ -161,7 +169,7 @@ function init(request: ServiceRequest, token: string, signal: AbortSignal): Requ
       ...request.headers,
     },
     ...(request.body === undefined ? {} : { body: request.body }),
-    // Followed, a redirect of a wrong base URL could end at a login page that responds with 200.
+    // A redirect of a wrong base URL could lead to a login page that responds with 200.
     redirect: 'manual',
     signal,
   };
@@ -177,14 +185,16 @@ async function readResponse(response: Response): Promise<RawResponse> {
   };
 }
 
-/** One shape for every kind of source. */
+/** Converts every kind of source to a provider. */
 function accessTokenProvider(source: AccessTokenSource): AccessTokenProvider {
   if (typeof source === 'string') return { getToken: () => Promise.resolve(source) };
   if (typeof source === 'function') return { getToken: async () => source() };
   return source;
 }
 
-/** `work`, or the signal's reason as soon as it aborts; `work` itself goes on. */
+/**
+ * Settles as `work` does, or rejects with the signal's reason as soon as it aborts. `work` itself continues.
+ */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   let onAbort = (): void => undefined;

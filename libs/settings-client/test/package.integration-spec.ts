@@ -19,14 +19,14 @@ const TYPED_PROGRAM = `
   void client.writeSettings([{ subsystemName: 'S', settingName: 'n', settingValue: limits }]);
   // @ts-expect-error JSON would lose a function
   void client.putSetting('S', 'n', { f: () => 1 });
-  // @ts-expect-error and what a map holds
+  // @ts-expect-error JSON would lose the entries of a map
   void client.putSetting('S', 'n', new Map());
   const watch = client.watch();
   const watched = watch.peek<Limits>('S', 'n');
   export const max: number | undefined = watched?.max;
   // @ts-expect-error values of a watch are frozen
   watched?.nested.list.push({ a: 1 });
-  // @ts-expect-error all of them
+  // @ts-expect-error nested values are frozen too
   if (watched) watched.nested.list[0]!.a = 1;
   void watch.getValue<Limits>('S', 'n', { signal: AbortSignal.timeout(1) });
   // @ts-expect-error a token is required
@@ -65,17 +65,17 @@ describe('the published package, in an empty project', () => {
     expect(await project.run(file, service.url)).toBe('{"a":1} function\n');
   });
 
-  it('brings types for both', async () => {
+  it('includes types for both', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);
 
-  it('has the OpenFeature provider in an entry of its own, which only those who have the SDK load', async () => {
+  it('has the OpenFeature provider in a separate entry, which needs the SDK', async () => {
     await project.write('flags.cjs', "require('@platform/settings-client/openfeature');");
     await expect(project.run('flags.cjs')).rejects.toThrow(/@openfeature\/server-sdk/);
   });
 
-  it('depends on nothing', async () => {
+  it('has no dependencies', async () => {
     expect(await project.installedPackages()).toEqual(['node_modules/@platform/settings-client']);
   });
 });

@@ -2,14 +2,13 @@ import { SettingsClient } from '../src';
 import type { PassingTime, SettingsClientOptions } from '../src';
 
 /**
- * The client's default time limit of an attempt; longer than any wait before a retry, by which the two are
- * told apart.
+ * The client's default timeout of an attempt. Longer than any wait before a retry, which tells the two apart.
  */
 const ATTEMPT_TIMEOUT_MS = 10_000;
 
-/** Time that passes only by waiting for a retry, or by hand. */
+/** Time that advances only by waits before retries, or by hand. */
 class ManualTime implements PassingTime {
-  /** Every wait before a retry, in milliseconds. */
+  /** Waits before retries, in milliseconds. */
   readonly waits: number[] = [];
   random = () => 1;
   private nowMs = Date.UTC(2026, 0, 5);
@@ -31,7 +30,7 @@ class ManualTime implements PassingTime {
     return Promise.resolve();
   }
 
-  /** Lets the time limit of every attempt under way pass. */
+  /** Lets every attempt in progress time out. */
   expireAttempts(): void {
     this.advance(ATTEMPT_TIMEOUT_MS);
     for (const expire of this.attemptLimits) expire();
@@ -52,10 +51,12 @@ class ManualTime implements PassingTime {
   }
 }
 
-/** One answer of the script: a response, or what the network does instead. */
+/** One step of the script: a response, or a network failure. */
 export type Step = (request: Request) => Response | Promise<Response>;
 
-/** A client on a service that answers by script; the last step answers everything that follows. */
+/**
+ * Creates a client of a service that follows a script. The last step is repeated for all further requests.
+ */
 export function scripted(steps: Step[], options: Partial<SettingsClientOptions> = {}) {
   const time = new ManualTime();
   const requests: Request[] = [];
@@ -76,18 +77,18 @@ export function scripted(steps: Step[], options: Partial<SettingsClientOptions> 
   return { client, time, requests };
 }
 
-/** 200 with JSON text. */
+/** Responds with 200 and JSON text. */
 export function ok(body: string, headers: Record<string, string> = {}): Step {
   return () =>
     new Response(body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } });
 }
 
-/** A PlatformSetting. */
+/** Responds with a PlatformSetting. */
 export function setting(value: string, etag = '"1"'): Step {
   return ok(`{"subsystemName":"S","settingName":"n","settingValue":${value}}`, { etag });
 }
 
-/** An error answer as problem details. */
+/** Responds with an error as problem details. */
 export function problem(status: number, type = 'about:blank', headers: Record<string, string> = {}): Step {
   const body = JSON.stringify({ type, status, detail: `answer ${String(status)}` });
   return () =>
@@ -96,10 +97,10 @@ export function problem(status: number, type = 'about:blank', headers: Record<st
 
 export const NOT_FOUND = problem(404, 'urn:platform:problem:setting-not-found');
 
-/** The connection breaks. */
+/** Fails with a network error. */
 export const BROKEN: Step = () => Promise.reject(new TypeError('fetch failed'));
 
-/** No answer until the attempt is given up. */
+/** Sends no response until the attempt is aborted. */
 export const SILENT: Step = (request) =>
   new Promise((_resolve, reject) => {
     request.signal.addEventListener('abort', () => reject(request.signal.reason as Error));

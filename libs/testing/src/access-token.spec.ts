@@ -12,7 +12,7 @@ describe('testAccessToken', () => {
     expect(hmacKey.length).toBeGreaterThanOrEqual(32);
   });
 
-  it('leaves out what is overridden with undefined', () => {
+  it('omits claims that are overridden with undefined', () => {
     const payload = Buffer.from(
       testAccessToken({ jti: undefined }).split('.')[1] ?? '',
       'base64url',

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { Persona } from '@platform/personas';
 import { SYSTEM_CLOCK } from '@platform/time';
 
-/** Issuer, audience and key that `testAccessToken` signs with; give them to the service under test. */
+/** Issuer, audience and key of `testAccessToken`. Configure the service under test with them. */
 export const TEST_TOKEN_CONFIG = {
   issuer: 'https://auth.platform.test',
   audience: 'platform-test',
@@ -10,7 +10,7 @@ export const TEST_TOKEN_CONFIG = {
   hmacKeyId: 'test-1',
 } as const;
 
-/** Claims to replace (undefined removes one) and, under `header`, header members to replace. */
+/** Claims to replace (undefined removes a claim). `header` holds header members to replace. */
 export interface TestTokenOverrides {
   [claim: string]: unknown;
   header?: Record<string, unknown>;
@@ -19,8 +19,8 @@ export interface TestTokenOverrides {
 const LIFETIME_SECONDS = 24 * 60 * 60;
 
 /**
- * An access token as auth-service issues it: by default of person 1001, a Customer with facilities 501 and
- * 502.
+ * Returns an access token like those of auth-service, by default for person 1001, a Customer with facilities
+ * 501 and 502.
  */
 export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}): string {
   const nowSeconds = Math.floor(SYSTEM_CLOCK.now().getTime() / 1_000);
@@ -50,7 +50,7 @@ export function testAccessToken({ header, ...claims }: TestTokenOverrides = {}):
   return `${signed}.${signature}`;
 }
 
-/** An Authorization header with a `testAccessToken` of these claims. */
+/** Returns an Authorization header with a `testAccessToken` of these claims. */
 export function bearer(claims: TestTokenOverrides): { authorization: string } {
   return { authorization: `Bearer ${testAccessToken(claims)}` };
 }

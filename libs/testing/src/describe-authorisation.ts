@@ -1,38 +1,38 @@
 import type { Test } from 'supertest';
 
-/** What an identity is answered: a status for each identity, by name. */
-type Answers = Readonly<Record<string, number>>;
+/** Expected statuses by identity. */
+type Statuses = Readonly<Record<string, number>>;
 
-/** One operation: how it is asked for, and what everybody is answered. */
+/** One operation: how to send it, and the expected status for each identity. */
 interface AuthorisedOperation {
   /** The path with its parameters filled in. */
   path: string;
   send?: (request: Test) => Test;
-  answers: Answers;
+  answers: Statuses;
 }
 
-/** Who may do what in a service. */
+/** The authorisation matrix of a service. */
 export interface AuthorisationMatrix {
   /** Sends a request without a token. */
   request: (method: string, path: string) => Test;
-  /** Access tokens by identity; null: anonymous. Asked for once, before the first operation. */
+  /** Access tokens by identity, null for anonymous. Called once, before the first operation. */
   tokens: () => Promise<ReadonlyMap<string, string | null>>;
-  /** By method and path as the API document has them. What ends a token comes last. */
+  /** Operations by method and path, as in the API document. Operations that end a token come last. */
   operations: Readonly<Record<string, AuthorisedOperation>>;
 }
 
 /**
- * Tests that every operation of the API document is in the matrix, and that each identity is answered as it
- * says.
+ * Tests that the matrix contains every operation of the API document, and that each identity gets the status
+ * in the matrix.
  */
 export function describeAuthorisation({ request, tokens, operations }: AuthorisationMatrix): void {
-  describe('who may do what', () => {
-    let everybody: ReadonlyMap<string, string | null>;
+  describe('the authorisation matrix', () => {
+    let identities: ReadonlyMap<string, string | null>;
     beforeAll(async () => {
-      everybody = await tokens();
+      identities = await tokens();
     });
 
-    it('is said of every operation', async () => {
+    it('covers every operation', async () => {
       const { body } = await request('GET', '/openapi.json');
       const documented = Object.entries((body as { paths: Record<string, object> }).paths).flatMap(
         ([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -44,7 +44,7 @@ export function describeAuthorisation({ request, tokens, operations }: Authorisa
       const { path, send = (sent: Test) => sent, answers } = operations[name]!;
       const method = name.slice(0, name.indexOf(' '));
       const seen: Record<string, number> = {};
-      for (const [identity, token] of everybody) {
+      for (const [identity, token] of identities) {
         const sent = send(request(method, path));
         const { status } = await (token === null ? sent : sent.set('Authorization', `Bearer ${token}`));
         seen[identity] = status;

@@ -7,28 +7,30 @@ import {
 } from '#platform/hostile-catalogue.ts';
 import { apiDocument } from './api-document/documents';
 
-/** A running service for the catalogue of hostile requests. */
+/** A running service that gets the catalogue of hostile requests. */
 export interface HostileTarget {
-  /** As in `docs/openapi/<service>.json`. */
+  /** Name of the service, as in `docs/openapi/<service>.json`. */
   readonly service: string;
   readonly port: () => number;
-  /** The Authorization header of somebody who may do everything. */
+  /** Returns the Authorization header of an identity with all rights. */
   readonly authorization: () => string;
-  /** Values for parameters, by name, in place of the document's examples. */
+  /** Values for parameters by name, instead of the document's examples. */
   readonly values?: () => KnownValues;
   /** Operations that the test cannot call, e.g. because they end its token. */
   readonly without?: readonly string[];
-  /** Operations of which some hostile requests must succeed: `values` names what they are about. */
+  /**
+   * Operations of which at least one hostile request must succeed, because `values` names existing things.
+   */
   readonly succeeding?: readonly string[];
 }
 
-const ANSWER_LIMIT_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
 const CONNECTIONS = 8;
 const RUN_LIMIT_MS = 300_000;
 
 /**
- * Sends the whole catalogue of hostile requests: each must be answered, below 500. What is answered is held
- * to the API document by the fixture's `watchTraffic`.
+ * Sends the whole catalogue of hostile requests. Each must get a response with a status below 500. The
+ * fixture's `watchTraffic` compares the responses with the API document.
  */
 export function describeHostileRequests({
   service,
@@ -46,7 +48,7 @@ export function describeHostileRequests({
     );
 
     it.each(operations.filter((operationId) => !without.includes(operationId)))(
-      'to %s are all answered, below 500',
+      'to %s all get a response below 500',
       async (operationId) => {
         catalogue ??= hostileRequests(document as unknown as CataloguedDocument, values?.());
         const requests = catalogue.filter((one) => one.operationId === operationId);
@@ -56,15 +58,16 @@ export function describeHostileRequests({
         const queue = requests.values();
         const work = async (): Promise<void> => {
           for (const request of queue) {
-            const answer = await statusOf(request, port(), authorization());
-            statuses.add(answer ?? 0);
-            if (answer === null || answer >= 500)
-              failures.push(`${request.method} ${request.trick} → ${String(answer ?? 'no response')}`);
+            const status = await statusOf(request, port(), authorization());
+            statuses.add(status ?? 0);
+            if (status === null || status >= 500)
+              failures.push(`${request.method} ${request.trick} → ${String(status ?? 'no response')}`);
           }
         };
         await Promise.all(Array.from({ length: CONNECTIONS }, work));
         expect(failures).toEqual([]);
-        // It got past authentication: HEAD and OPTIONS, which most operations refuse, may be all there is.
+        // Some request must get past authentication. Skipped for operations with HEAD and OPTIONS requests
+        // only, which most operations refuse.
         if (requests.length > 2 && requests.every(({ needsToken }) => needsToken))
           expect([...statuses].filter((status) => ![401, 405].includes(status))).not.toEqual([]);
         if (succeeding.includes(operationId))
@@ -75,7 +78,10 @@ export function describeHostileRequests({
   });
 }
 
-/** Over a connection of its own: no client library sends these bytes. Null: no response. */
+/**
+ * Sends the request over its own socket, because no client library sends such bytes. Returns the status, or
+ * null without a response.
+ */
 function statusOf(request: HostileRequest, port: number, authorization: string): Promise<number | null> {
   const { method, target, headers, body, needsToken } = request;
   const length = body === null ? [] : [`Content-Length: ${String(Buffer.byteLength(body))}`];
@@ -92,7 +98,7 @@ function statusOf(request: HostileRequest, port: number, authorization: string):
     const socket = connect(port, '127.0.0.1', () => {
       socket.write(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`);
     });
-    socket.setTimeout(ANSWER_LIMIT_MS, () => socket.destroy());
+    socket.setTimeout(RESPONSE_TIMEOUT_MS, () => socket.destroy());
     socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
     socket.on('error', () => undefined); // 'close' follows
     socket.on('close', () => {

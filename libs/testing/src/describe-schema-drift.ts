@@ -11,24 +11,24 @@ import type { TestDatabase } from './test-database';
  */
 interface ExpectedDrift {
   /**
-   * Matches the whole statement that TypeORM would run (`DROP INDEX …`), or the name of the table without an
+   * Matches the whole statement that TypeORM would run (`DROP INDEX …`), or the name of a table without an
    * entity.
    */
   readonly matches: RegExp;
-  /** Why the entities cannot say it. */
+  /** Reason why the entities cannot express it. */
   readonly because: string;
 }
 
-/** One schema of a service: its entities, and the migrations that make its tables. */
+/** One schema of a service: its entities, and the migrations that create its tables. */
 export interface SchemaDrift {
-  /** Shown in the name of the suite; the schema unless given. */
+  /** Name in the title of the suite. Default: `schema`. */
   readonly name?: string;
   readonly schema: string;
   readonly entities: readonly EntityTarget<ObjectLiteral>[];
   readonly migrations: readonly (new () => MigrationInterface)[];
-  /** Each entry must match something; one that no longer does fails the test. */
+  /** Expected differences. An entry that matches nothing fails the test. */
   readonly ignored?: readonly ExpectedDrift[];
-  /** Statements that the migrations rely on, e.g. another schema that they refer to. They run before them. */
+  /** Statements to run before the migrations, e.g. to create another schema that they refer to. */
   readonly before?: readonly string[];
 }
 
@@ -36,11 +36,12 @@ const MIGRATIONS_TABLE = 'migrations';
 const CONNECTION = { type: 'postgres', installExtensions: false, uuidExtension: 'pgcrypto' } as const;
 
 /**
- * Tests that entities and migrated schema agree: every table has an entity, and TypeORM's own schema builder
- * finds nothing to change. It compares tables, columns (type, nullability, default, collation), primary and
- * foreign keys, and the names of unique constraints, CHECKs and indexes. It does not compare the expressions
- * of CHECKs and partial indexes, nor the order of an index's columns, and does not see indexes that consist
- * of expressions only.
+ * Tests that entities and migrated schema agree: every table has an entity, and TypeORM's schema builder
+ * finds nothing to change.
+ *
+ * Compares tables, columns (type, nullability, default, collation), primary and foreign keys, and the names
+ * of unique constraints, CHECKs and indexes. Does not compare the expressions of CHECKs and partial indexes
+ * or the column order of indexes, and does not see indexes that consist only of expressions.
  */
 export function describeSchemaDrift(drift: SchemaDrift): void {
   describe(`entities and migrations of ${drift.name ?? drift.schema}`, () => {
@@ -85,14 +86,14 @@ async function migrate(url: string, { schema, migrations, before = [] }: SchemaD
 }
 
 /**
- * Tables without an entity, by name, and the statements that would change the schema to what the entities
- * say.
+ * Returns the names of tables without an entity, and the statements that would make the schema match the
+ * entities.
  */
 export async function findSchemaDrift(
   url: string,
   { schema, entities }: Pick<SchemaDrift, 'schema' | 'entities'>,
 ): Promise<string[]> {
-  // Without a search_path, PostgreSQL names functions and sequences in defaults with their schema.
+  // Without a search_path, PostgreSQL prefixes functions and sequences in defaults with their schema.
   const dataSource = await new DataSource({
     ...CONNECTION,
     url,
@@ -102,7 +103,7 @@ export async function findSchemaDrift(
   try {
     const mapped = dataSource.entityMetadatas.map(({ tableName }) => tableName);
     const rows = await dataSource.query<{ name: string }[]>(
-      // Partitions are described by the table that they belong to.
+      // Excludes partitions: the entity describes the partitioned table.
       `SELECT relname AS name FROM pg_class
        WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = $1::regnamespace ORDER BY 1`,
       [`"${schema}"`],
@@ -117,16 +118,16 @@ export async function findSchemaDrift(
 }
 
 /**
- * Tests of a service's migrations: each in `folder` is among `listed`, because a bundle has no folder to
- * search; none keeps requests waiting.
- * @param released problems of migrations that were released before this was checked, by class
+ * Tests the migrations of a service. Every migration in `folder` must be in `listed`, because a bundle has no
+ * folder to search. No migration may keep requests waiting.
+ * @param released problems of migrations that were released before this check existed, by class name
  */
 export function describeMigrations(
   folder: string,
   listed: readonly (new () => MigrationInterface)[],
   released: Readonly<Record<string, readonly RegExp[]>> = {},
 ): void {
-  it('lists every migration that there is a file for', () => {
+  it('lists every migration file', () => {
     const numbers = readdirSync(folder).flatMap((file) => /^(\d+)-.*\.ts$/.exec(file)?.[1] ?? []);
     const listedNumbers = listed.map(({ name }) => /\d+$/.exec(name)?.[0]);
     expect(numbers).not.toEqual([]);

@@ -3,13 +3,15 @@ import type { PlanCacheMode, PlannedConnections, StatementPlan } from './stateme
 import { createTestDatabase } from './test-database';
 import type { Migrate, TestDatabase } from './test-database';
 
-/** Rows read one after another that still count as a look into a small table. */
+/** Maximum rows of a sequential scan. A scan of up to this many rows counts as reading a small table. */
 const MAX_SCANNED_ROWS = 1_000;
-/** Whoever changes a schema, also in another database of the server, may have a session read the catalogues
- *  again, and those pages count
- *  for its statement. So what costs too much is tried again: that does not fall into every try. */
-const TRIES = 3;
-/** Enough for ten million rows. */
+/**
+ * Attempts per statement. A schema change, even in another database of the server, can make a session reload
+ * its catalogue cache, and those pages count for the statement. So an expensive result is measured again: not
+ * every attempt is affected.
+ */
+const MAX_ATTEMPTS = 3;
+/** Timeout for filling the database, long enough for ten million rows. */
 const FILL_MS = 1_800_000;
 
 const SIZES = `
@@ -17,50 +19,52 @@ const SIZES = `
     round(pg_total_relation_size(oid) / reltuples)) AS line
   FROM pg_class WHERE relkind = 'r' AND relnamespace <> 'pg_catalog'::regnamespace AND reltuples >= 1000 ORDER BY oid`;
 
-/** A statement of a service, or several that belong together. */
+/** A statement of a service, or several related ones. */
 export interface HotStatement<D> {
   readonly name: string;
-  /** Pages of 8 KiB that each statement may touch, however many rows there are. */
+  /** Maximum number of 8 KiB pages that each statement may touch, regardless of table size. */
   readonly pages: number;
-  /** Rows that it may read without an index, because it stops there; 1,000 unless given. */
+  /** Maximum rows read without an index, for a statement that stops there. Default 1,000. */
   readonly scannedRows?: number;
-  /** Does it, through the service's own code. */
+  /** Runs the statement through the service's own code. */
   readonly work: (dataSource: D) => Promise<unknown>;
   /**
-   * Prepared by name: the server may decide to plan it for any values. Others are planned with theirs each
-   * time.
+   * True for a named prepared statement, for which the server may use a generic plan. Other statements are
+   * always planned for their values.
    */
   readonly prepared?: boolean;
 }
 
-/** A service's database and what is asked of it. */
+/** A service's database and the statements to measure. */
 export interface Scale<D> {
   readonly migrate: Migrate;
-  /** Statements that fill the database, the last of which analyses it. Not `VACUUM` unless that is the
-   *  point: plans must hold while much of a table is yet to be vacuumed. */
+  /**
+   * Statements that fill the database; the last one analyses it. No `VACUUM` unless the test is about it:
+   * plans must be good while much of a table is still to be vacuumed.
+   */
   readonly fill: readonly string[];
   /**
-   * Prepared statements that leave an empty database as it is: tried with a plan made then, on tables that
-   * were never analysed since.
+   * Prepared statements that do not change an empty database. They are planned while the tables are empty,
+   * and measured with that plan on full tables that were never analysed.
    */
   readonly early?: readonly HotStatement<D>[];
-  /** A data source, not initialised, with a pool of one connection and no limit on statements. */
+  /** Creates an uninitialised data source with a pool of one connection and no statement timeout. */
   readonly connect: (url: string) => D;
   readonly statements: readonly HotStatement<D>[];
 }
 
 /**
- * Rows of a big table in tests about scale: TEST_SCALE_ROWS, 100,000 unless set; with fewer the planner reads
- * some from end to end.
+ * Returns the number of rows of a big table: TEST_SCALE_ROWS, by default 100,000. With fewer rows the planner
+ * chooses sequential scans for some tables.
  */
 export function scaleRows(): number {
   return Number(process.env['TEST_SCALE_ROWS'] ?? 100_000);
 }
 
 /**
- * Tests that statements cost the same however big the tables are: none reads a table from end to end, and
- * none touches more pages than it names. With TEST_SCALE_ROWS set it also prints what each touched, and the
- * bytes per row of every table with its indexes.
+ * Tests that the cost of statements does not depend on the size of the tables: none scans a big table, and
+ * none touches more pages than its limit. If TEST_SCALE_ROWS is set, also prints the pages of each statement,
+ * and the bytes per row of every table with its indexes.
  */
 export function describeStatementsAtScale<D extends PlannedConnections>(scale: Scale<D>): void {
   describe(`statements at ${scaleRows().toLocaleString('en')} rows`, () => {
@@ -77,7 +81,8 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
       await dataSource.initialize();
       const plans = await StatementPlans.attach(dataSource);
       for (const { work } of early) await work(dataSource);
-      // Held meanwhile: the pool closes a connection that is idle for long, and its plans go with it.
+      // Keep the connection checked out: the pool closes idle connections, and the prepared plans would be
+      // lost.
       const connection = dataSource.createQueryRunner();
       await connection.connect();
       await fill(0, -1);
@@ -95,7 +100,7 @@ export function describeStatementsAtScale<D extends PlannedConnections>(scale: S
     });
 
     if (early.length > 0)
-      it.each(early)('$name: at most $pages pages by a plan made for empty tables', (statement) => {
+      it.each(early)('$name: at most $pages pages with a plan made for empty tables', (statement) => {
         const found = earlyPlans.get(statement.name) ?? [];
         expect(found).not.toEqual([]);
         expect(found.filter(({ pages }) => pages > statement.pages)).toEqual([]);
@@ -123,7 +128,7 @@ function describePlans<D extends PlannedConnections>(
     seen,
   }: Pick<Scale<D>, 'statements' | 'connect'> & { superuser: () => string; seen: string[] },
 ): void {
-  describe(`by ${mode}`, () => {
+  describe(`with ${mode}`, () => {
     let dataSource: D;
     let plans: StatementPlans;
     beforeAll(async () => {
@@ -146,14 +151,18 @@ function describePlans<D extends PlannedConnections>(
   });
 }
 
-/** The plans of a statement; of its last try if all of them cost too much. */
+/** Returns the plans of a statement; those of its last attempt if all were too expensive. */
 async function plansOf<D>(
   statement: HotStatement<D>,
   plans: StatementPlans,
   dataSource: D,
 ): Promise<readonly StatementPlan[]> {
   let found = await plans.of(() => statement.work(dataSource));
-  for (let tries = 1; tries < TRIES && found.some((plan) => isExpensive(plan, statement)); tries += 1)
+  for (
+    let attempts = 1;
+    attempts < MAX_ATTEMPTS && found.some((plan) => isExpensive(plan, statement));
+    attempts += 1
+  )
     found = await plans.of(() => statement.work(dataSource));
   return found;
 }
@@ -166,7 +175,7 @@ function isExpensive(
 }
 
 /**
- * How much a test with a load does: what its variable says, else `full` on the build server (`npm test --
+ * Returns the size of a load test: the variable's value, else `full` on the build server (`npm test --
  * --all`), else `quick`.
  */
 export function testSize(variable: string, { quick, full }: { quick: number; full: number }): number {

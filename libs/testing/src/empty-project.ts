@@ -9,29 +9,27 @@ import type { RunningProcess } from './run-process';
 const WORKSPACE = join(__dirname, '../../..');
 const TSC = join(WORKSPACE, 'node_modules/typescript/bin/tsc');
 
-/** What a folder of its own starts with. */
+/** Initial packages of an empty project. */
 interface ProjectContents {
-  /** Libraries of the workspace to install as published, by their folders. */
+  /** Libraries of the workspace to install in their published form, by folder. */
   packages: readonly string[];
-  /** Packages from npm beside them: the workspace's own, linked. */
+  /** npm packages to link from the workspace's node_modules. */
   linked?: readonly string[];
-  /** Packages to install from the registry, with their versions: `@types/node@26`. */
+  /** Packages to install from the registry, with versions, e.g. `@types/node@26`. */
   fetched?: readonly string[];
 }
 
-/**
- * A folder outside the workspace into which published packages of it were installed, as a user of them would.
- */
+/** A folder outside the workspace with installed packages of it, like a user's project. */
 export class EmptyProject {
   private constructor(
     private readonly folder: string,
-    /** Whether it has types of Node of its own. */
+    /** True if the project installed its own `@types/node`. */
     private readonly hasOwnTypes: boolean,
   ) {}
 
   /**
-   * Builds libraries for publication, packs them and installs the archives; without a registry unless
-   * packages are fetched.
+   * Builds the libraries for publication, packs them and installs the archives. Works offline unless
+   * `fetched` is given.
    */
   static async withPackages({ packages, linked = [], fetched = [] }: ProjectContents): Promise<EmptyProject> {
     const hasOwnTypes = fetched.some((name) => name.startsWith('@types/node@'));
@@ -40,7 +38,7 @@ export class EmptyProject {
     const links = linked.map((name) => [name, `file:${join(WORKSPACE, 'node_modules', name)}`]);
     const manifest = { private: true, dependencies: Object.fromEntries(links) as object };
     await project.write('package.json', JSON.stringify(manifest));
-    // Linked packages are built already; npm would run their scripts for whoever works on them.
+    // Without scripts: linked packages are already built, and npm would run their development scripts.
     const quietly = [
       '--ignore-scripts',
       '--no-audit',
@@ -55,7 +53,10 @@ export class EmptyProject {
     return writeFile(join(this.folder, file), text);
   }
 
-  /** What the program `file` prints. @throws {Error} unless it ends with code 0 */
+  /**
+   * Runs the program `file` and returns its output.
+   * @throws {Error} if it ends with another code than 0
+   */
   run(file: string, ...args: string[]): Promise<string> {
     return run(this.folder, process.execPath, file, ...args);
   }
@@ -65,15 +66,15 @@ export class EmptyProject {
     return runProcess({ entry: join(this.folder, file), env });
   }
 
-  /** Type-checks strictly, as a Node project does. @throws {Error} with what the compiler says */
+  /**
+   * Type-checks files strictly, like a Node project.
+   * @throws {Error} with the compiler's output
+   */
   async typeCheck(...files: string[]): Promise<void> {
     await this.compile(['--noEmit', '--target', 'es2022'], files);
   }
 
-  /**
-   * Type-checks, and writes the JavaScript beside the files. Types of packages from npm are taken as they
-   * are.
-   */
+  /** Type-checks files and writes the JavaScript next to them. Does not check the types of npm packages. */
   async build(...files: string[]): Promise<void> {
     const decorators = ['--experimentalDecorators', '--emitDecoratorMetadata', '--esModuleInterop'];
     await this.compile(['--target', 'es2023', '--skipLibCheck', ...decorators], files);
@@ -91,12 +92,12 @@ export class EmptyProject {
     return [...(await this.installedVersions()).keys()];
   }
 
-  /** By path. */
+  /** Returns the installed versions by path. */
   async installedVersions(): Promise<Map<string, string>> {
     const lock = JSON.parse(await readFile(join(this.folder, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { version?: string }>;
     };
-    // '' is the project itself.
+    // The empty path is the project itself.
     const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
     return new Map(installed.map(([path, { version = '' }]) => [path, version]));
   }
@@ -106,9 +107,9 @@ export class EmptyProject {
   }
 }
 
-/** The path of a library's archive. */
+/** Packs a library and returns the path of its archive. */
 async function pack(projectRoot: string, folder: string): Promise<string> {
-  // Not into dist/: tests of other projects build the same libraries at the same time.
+  // Not built in dist/, because tests of other projects build the same libraries concurrently.
   const built = join(folder, 'built', projectRoot);
   await run(WORKSPACE, process.execPath, 'tools/build/library-package.ts', projectRoot, built);
   return join(folder, (await run(built, 'npm', 'pack', '--pack-destination', folder, '--silent')).trim());
@@ -116,16 +117,16 @@ async function pack(projectRoot: string, folder: string): Promise<string> {
 
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
   try {
-    return (await promisify(execFile)(command, args, { cwd, env: withoutColours() })).stdout;
+    return (await promisify(execFile)(command, args, { cwd, env: environmentWithoutColours() })).stdout;
   } catch (error) {
-    // The compiler says what is wrong on its standard output.
+    // The compiler reports errors on its standard output.
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`${command} ${args.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`, { cause: error });
   }
 }
 
-/** Nx asks the programs of its tasks for colours, which their output must not have here. */
-function withoutColours(): NodeJS.ProcessEnv {
+/** Removes FORCE_COLOR, which Nx sets for its tasks, so that outputs can be compared. */
+function environmentWithoutColours(): NodeJS.ProcessEnv {
   const { FORCE_COLOR: _forced, ...environment } = process.env;
   return environment;
 }

@@ -1,10 +1,10 @@
 /**
- * A statement that need not run with the rights of a service in integration tests. It has to run as the
+ * A statement that integration tests need not run with the rights of a service. They must run it as the
  * administrator.
  */
 interface ExcusedStatement {
   readonly file: string;
-  /** Words by which the statement is known among those of its file. */
+  /** Text that identifies the statement within its file. */
   readonly containing: string;
   readonly because: string;
 }

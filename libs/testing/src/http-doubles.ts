@@ -5,11 +5,11 @@ import { TEST_TOKEN_CONFIG, testAccessToken } from './access-token';
 
 export interface HttpDouble {
   readonly url: string;
-  /** Closes it and every connection to it. */
+  /** Closes the server and all its connections. */
   close(): Promise<void>;
 }
 
-/** Serves on a free port of 127.0.0.1. */
+/** Starts a server on a free port of 127.0.0.1. */
 export async function startHttpDouble(respond: RequestListener): Promise<HttpDouble> {
   const server = createServer(respond);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -25,13 +25,13 @@ export async function startHttpDouble(respond: RequestListener): Promise<HttpDou
 
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
 
-/** The routes of auth-service that other services use, on a real socket. */
+/** A stand-in for auth-service with the routes that other services use, on a real socket. */
 export interface AuthServiceDouble extends HttpDouble {
-  /** Body of GET /auth/revocations from now on. */
+  /** Body of GET /auth/revocations. */
   revocations: { domain: string; identifier: string; revocationDate: string }[];
-  /** Body of GET /auth/me; null leads to 503. */
+  /** Body of GET /auth/me; null makes it respond 503. */
   identity: { facilities: number[]; personas?: number; facilityPersonas?: number[] } | null;
-  /** The last `traceparent` that came in, by path. */
+  /** The last received `traceparent`, by path. */
   traceparents: Record<string, string>;
 }
 
@@ -58,7 +58,8 @@ export async function startAuthServiceDouble(): Promise<AuthServiceDouble> {
 }
 
 /**
- * The variables with which a service trusts the auth-service at `url` and the tokens of `testAccessToken`.
+ * Returns the variables that make a service trust the auth-service at `url` and the tokens of
+ * `testAccessToken`.
  */
 export function authServiceVariables(url: string): Record<string, string> {
   return {

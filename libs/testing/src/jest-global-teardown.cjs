@@ -2,8 +2,10 @@ const { existsSync, readdirSync, readFileSync, rmSync } = require('node:fs');
 const { basename, join } = require('node:path');
 const { isBuildServer } = require('./build-server.ts');
 
-/** Searches the logs for secrets if they were kept, stops the servers that jest-global-setup.cjs started, and compares the responses that a
- *  whole project's tests saw with its API document. */
+/**
+ * Searches recorded logs for secrets, and stops the servers that jest-global-setup.cjs started. After the
+ * tests of a whole project, also checks that every SQL statement ran and every documented response was seen.
+ */
 module.exports = async function tearDown(global, project) {
   const isOneWholeProject = project.roots.length === 1 && isWholeProject(global);
   try {
@@ -16,7 +18,10 @@ module.exports = async function tearDown(global, project) {
   if (isOneWholeProject) expectEveryResponseSeen(project.rootDir, basename(project.roots[0]));
 };
 
-/** What the test files of this run shared: see test-database.ts. A server of this run's own goes as a whole. */
+/**
+ * Drops the templates that the test files of this run shared; see test-database.ts. Skipped on a private
+ * server, which is deleted as a whole.
+ */
 async function dropTemplates() {
   if (globalThis.testServers?.environment.TEST_DATABASE_URL) return;
   const { Client } = require('pg');
@@ -36,21 +41,25 @@ async function dropTemplates() {
   }
 }
 
-/** Throws when it finds one, which fails the run. */
+/**
+ * Searches the recorded logs for secrets.
+ * @throws {Error} if a log holds one, which fails the run
+ */
 function scanLogs(workspace) {
   const folder = process.env.TEST_RECORDING_FOLDER;
   if (!folder) return;
-  // Jest compiles what its hooks load.
+  // Jest compiles modules that its hooks load.
   const { scanRecording } = require('./secret-scan.ts');
-  // The catalogue sends the same texts as passwords and as names, and names are logged. By its path: hooks know no `#platform`.
+  // The catalogue sends the same texts both as passwords and as names, and names are logged. Required by
+  // path, because hooks cannot resolve `#platform`.
   const { HOSTILE_TEXTS } = require(join(workspace, 'tools/platform/hostile-catalogue.ts'));
   try {
     const { secrets, programs, characters } = scanRecording(folder, HOSTILE_TEXTS);
     console.log(
-      `No log holds a secret: ${secrets} looked for in ${characters} characters of ${programs} logs.`,
+      `No log holds a secret: searched ${characters} characters of ${programs} logs for ${secrets} secrets.`,
     );
   } finally {
-    // It holds secrets.
+    // The folder holds secrets.
     rmSync(folder, { recursive: true });
   }
 }
@@ -60,8 +69,9 @@ function isWholeProject({ testPathPatterns, testNamePattern, nonFlagArgs = [], o
 }
 
 /**
- * Adds up which responses of a service's API document its integration tests have seen.
- * @returns null for a project without a document; else every documented response, those that no test saw, and how many were compared
+ * Adds up the responses of a service's API document that its integration tests have seen.
+ * @returns null for a project without a document; else the documented responses, the unseen ones, and the
+ * number of compared responses
  */
 function apiCoverage(workspace, project) {
   const file = join(workspace, 'docs/openapi', `${project}.json`);
@@ -84,21 +94,21 @@ function apiCoverage(workspace, project) {
   return { documented, unseen: documented.filter((response) => !seen.has(response)), exchanges };
 }
 
-/** Responses that the tests need not see, by pattern, and why. */
-function excused(workspace) {
+/** Returns the patterns of responses that tests need not see, each with its reason. */
+function excusedResponses(workspace) {
   const text = readFileSync(join(workspace, 'docs/openapi/unseen-answers.json'), 'utf8');
   return JSON.parse(text).map(({ answers, because }) => ({ pattern: new RegExp(`^(${answers})$`), because }));
 }
 
-/** @throws {Error} naming the documented responses that no test has seen and nothing excuses */
+/** @throws {Error} with the documented responses that no test has seen and that are not excused */
 function expectEveryResponseSeen(workspace, project) {
   const coverage = apiCoverage(workspace, project);
   if (coverage === null) return;
   const { documented, unseen, exchanges } = coverage;
   console.log(
-    `${project}: ${exchanges} responses agree with the API document; ${documented.length - unseen.length} of ${documented.length} documented ones were seen`,
+    `${project}: ${exchanges} responses match the API document; ${documented.length - unseen.length} of ${documented.length} documented responses were seen`,
   );
-  const excuses = excused(workspace);
+  const excuses = excusedResponses(workspace);
   const missing = unseen.filter((response) => !excuses.some(({ pattern }) => pattern.test(response)));
   if (missing.length > 0)
     throw new Error(
@@ -106,23 +116,24 @@ function expectEveryResponseSeen(workspace, project) {
     );
 }
 
-/** Libraries whose statements run with the rights of a service. */
+/** Libraries whose statements run with the rights of a service, by service. */
 const LIBRARIES_WITH_SQL = { 'task-service': ['libs/messaging/src'] };
 
 /**
- * Compares the SQL in a service's sources with what its own role ran on the test server.
- * @throws {Error} naming the statements that no test has run and nothing excuses
+ * Compares the SQL in a service's sources with the statements that the service's role ran on the test server.
+ * @throws {Error} with the statements that no test has run and that are not excused
  */
 async function expectEveryStatementRun(workspace, project) {
   const sources = join(workspace, 'apps', project, 'src');
-  // Others run statements as the administrator only.
+  // Other projects run statements only as the administrator.
   if (!project.endsWith('-service') || !existsSync(sources)) return;
   const { statementsInFolder, statementsNotRun } = require('./statement-coverage.ts');
   const queries = await queriesOfServices();
   if (queries === null) {
-    const told = 'The test server has no pg_stat_statements: statements that no test ran are not looked for.';
-    if (isBuildServer(process.env)) throw new Error(told);
-    console.log(told);
+    const notice =
+      'The test server has no pg_stat_statements: the check that tests ran every statement is skipped.';
+    if (isBuildServer(process.env)) throw new Error(notice);
+    console.log(notice);
     return;
   }
   const statements = [
@@ -147,8 +158,9 @@ async function expectEveryStatementRun(workspace, project) {
 }
 
 /**
- * Texts of what the services' roles ran, and of what anybody ran; null where the server does not count statements.
- * @throws {Error} when the server had no room for all of them
+ * Returns the statements that the services' roles ran, and those that any role ran; null if the server does
+ * not record statements.
+ * @throws {Error} if the server evicted statements
  */
 async function queriesOfServices() {
   const { Client } = require('pg');
@@ -161,10 +173,10 @@ async function queriesOfServices() {
     const { rows: evictions } = await client.query('SELECT dealloc::int FROM pg_stat_statements_info');
     if (evictions[0].dealloc > 0)
       throw new Error(
-        'pg_stat_statements forgot statements: raise pg_stat_statements.max of the test server',
+        'pg_stat_statements evicted statements: raise pg_stat_statements.max of the test server',
       );
     const { rows } = await client.query(
-      // Roles that are gone were those of services.
+      // A dropped role was that of a service.
       `SELECT query, bool_or(NOT coalesce(rolsuper OR rolname = 'test_owner', false)) AS "isOfService"
        FROM pg_stat_statements LEFT JOIN pg_roles ON pg_roles.oid = userid
        WHERE query IS NOT NULL GROUP BY query`,

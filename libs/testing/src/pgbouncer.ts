@@ -10,12 +10,15 @@ import type { Pooler } from './pooler-double';
 
 const ADDRESS = '127.0.0.1';
 
-/** Its version; null where there is none. `.ci/install pgbouncer` brings it. */
+/** Returns the version of PgBouncer, or null if it is not installed. `.ci/install pgbouncer` installs it. */
 export function pgbouncerVersion(): string | null {
   return findPgbouncer(cacheFolder())?.version ?? null;
 }
 
-/** Starts a PgBouncer in transaction mode before the test run's PostgreSQL, as docs/scaling.md wants it. */
+/**
+ * Starts a PgBouncer in transaction mode in front of the test run's PostgreSQL, configured as in
+ * docs/scaling.md.
+ */
 export async function startPgbouncer(): Promise<Pooler> {
   const { program } = findPgbouncer(cacheFolder())!;
   const server = new URL(testVariable('TEST_DATABASE_URL'));
@@ -53,7 +56,7 @@ export async function startPgbouncer(): Promise<Pooler> {
   return { url, stop: () => place.supervisor.stop() };
 }
 
-/** Roles are those of the database: it asks as the superuser. */
+/** PgBouncer looks up roles in the database, as the superuser. */
 function configuration(server: URL, port: number, users: string): string {
   const upstream = `host=${server.hostname} port=${server.port === '' ? '5432' : server.port}`;
   return [

@@ -2,18 +2,26 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A pooler before a server: what a client asks for when it connects does not reach the server. */
+/**
+ * A connection pooler in front of a server. Options that a client sets at connection start do not reach the
+ * server.
+ */
 export interface Pooler {
-  /** The address of `url` by way of the pooler. */
+  /** Returns `url` with the pooler's address. */
   url: (url: string) => string;
   stop: () => Promise<void>;
 }
 
-/** What names user and database; the rest is ignored, as PgBouncer does with `ignore_startup_parameters`. */
-const PASSED_ON = new Set(['user', 'database', 'client_encoding']);
+/**
+ * Start-up parameters that are forwarded. The others are dropped, as PgBouncer does with
+ * `ignore_startup_parameters`.
+ */
+const FORWARDED = new Set(['user', 'database', 'client_encoding']);
 const HEADER_BYTES = 8;
 
-/** Starts a stand-in for one before the server of `server`: sessions stay with their connection. */
+/**
+ * Starts a stand-in for a pooler in front of `server`. Unlike a pooler, it keeps one session per connection.
+ */
 export async function startPoolerDouble(server: string): Promise<Pooler> {
   const { hostname, port } = new URL(server);
   const sockets = new Set<Socket>();
@@ -48,16 +56,16 @@ export async function startPoolerDouble(server: string): Promise<Pooler> {
 }
 
 /**
- * PostgreSQL's StartupMessage: its length, the protocol's version, names and values that end in a zero byte,
- * and a zero byte.
+ * Removes dropped parameters from PostgreSQL's StartupMessage: its length, the protocol version,
+ * zero-terminated names and values, and a zero byte.
  */
 function withoutOptions(startup: Buffer): Buffer {
   const words = startup.subarray(HEADER_BYTES).toString('utf8').split('\0');
-  let kept = '';
+  let forwarded = '';
   for (let index = 0; index + 1 < words.length; index += 2) {
-    if (PASSED_ON.has(words[index]!)) kept += `${words[index]!}\0${words[index + 1]!}\0`;
+    if (FORWARDED.has(words[index]!)) forwarded += `${words[index]!}\0${words[index + 1]!}\0`;
   }
-  const body = Buffer.from(`${kept}\0`);
+  const body = Buffer.from(`${forwarded}\0`);
   const header = Buffer.from(startup.subarray(0, HEADER_BYTES));
   header.writeInt32BE(HEADER_BYTES + body.length);
   return Buffer.concat([header, body]);

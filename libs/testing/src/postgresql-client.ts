@@ -1,9 +1,10 @@
 import { findPostgresqlClient } from '#platform/postgresql-client.ts';
 import { cacheFolder } from '#platform/state-folder.ts';
 
-/** The folder of `psql`, `pg_dump` and `pg_restore` as new as the test run's server; null without.
- *  `.ci/install postgresql-client`
- *  brings them. */
+/**
+ * Returns the folder of `psql`, `pg_dump` and `pg_restore`, at least as new as the test run's server, or null
+ * if they are not installed. `.ci/install postgresql-client` installs them.
+ */
 export function postgresqlClient(): string | null {
   return findPostgresqlClient(cacheFolder());
 }

@@ -3,16 +3,18 @@ const http = require('node:http');
 const { join } = require('node:path');
 
 /**
- * Records every HTTP request and response of this process's servers, for the search for secrets in logs after the suite
- * (secret-scan.ts). Loaded before anything else, by Jest in its workers and by `--require` in the processes that tests
- * start. Does nothing unless TEST_RECORDING_FOLDER names the folder. Plain CommonJS: nothing has been set up to compile it.
+ * Records every HTTP request and response of this process's servers, so that secret-scan.ts can search the
+ * logs for their secrets after the run. Loaded before anything else: by Jest in its workers, and by
+ * `--require` in processes that tests start. Does nothing unless TEST_RECORDING_FOLDER names a folder. Plain
+ * CommonJS, because no compiler is set up at that point.
  */
 const folder = process.env.TEST_RECORDING_FOLDER;
 const ORIGINAL = Symbol.for('platform.testing.unrecorded-emit');
 
 if (folder) {
   const prototype = http.Server.prototype;
-  // One worker loads this anew for each test file: the newest replaces the one before, it does not wrap it.
+  // A worker loads this file again for each test file. The new version replaces the previous one and does not
+  // wrap it.
   const emit = (prototype[ORIGINAL] ??= prototype.emit);
   prototype.emit = function (event, ...rest) {
     if (event === 'request') record(...rest);
@@ -23,7 +25,7 @@ if (folder) {
 function record(request, response) {
   const requestBody = chunksOf(request, ['push']);
   const responseBody = chunksOf(response, ['write', 'end']);
-  // Node keeps no headers that are handed to writeHead.
+  // Node does not store headers that are passed to writeHead.
   const headers = {};
   const writeHead = response.writeHead;
   response.writeHead = function (...args) {
@@ -41,7 +43,7 @@ function record(request, response) {
   });
 }
 
-/** Listens to methods that take chunks. */
+/** Wraps methods that take chunks. Returns a function that returns the text so far. */
 function chunksOf(target, methods) {
   const chunks = [];
   for (const name of methods) {

@@ -2,29 +2,32 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 
-/** Loaded by processes before their program: records their requests and responses. */
+/** Module that processes load before their program to record requests and responses. */
 export const TRAFFIC_RECORDER = join(__dirname, 'record-traffic.cjs');
 
 /**
- * Where this run keeps logs, traffic and secrets until they are scanned; undefined unless Jest's global setup
- * asked for it.
+ * Returns the folder for logs, traffic and secrets until they are scanned, or undefined unless Jest's global
+ * setup created one.
  */
 export function recordingFolder(): string | undefined {
   return process.env.TEST_RECORDING_FOLDER;
 }
 
-/** Keeps what a program writes. @returns takes its output, piece by piece */
+/**
+ * Records the output of a program.
+ * @returns a function that takes the output in pieces
+ */
 export function recordedLog(program: string): (text: string | Uint8Array) => void {
   const folder = recordingFolder();
   if (folder === undefined) return () => undefined;
-  // At once: a worker of Jest may end before anything that is buffered.
+  // Written synchronously, because a Jest worker may end before buffered data is written.
   return (text) => appendFileSync(join(folder, `${program}.log`), text);
 }
 
 /**
- * Adds a secret to search for that no request or response shows, e.g. a signing key. Values that are too
- * short to tell from other text are left out.
- * @param kind what it is, for the report
+ * Adds a secret to search for that appears in no request or response, e.g. a signing key. Ignores values too
+ * short to distinguish from other text.
+ * @param kind description of the secret for the report
  */
 export function rememberSecret(kind: string, value: string): void {
   const folder = recordingFolder();

@@ -9,11 +9,11 @@ import { watchOutput } from './watch-log';
 
 export interface RunningProcess {
   child: ChildProcess;
-  /** Everything written so far, standard output and standard error together. */
+  /** Returns all output so far, standard output and standard error together. */
   output(): string;
-  /** The exit code once it ends; null when a signal ended it. */
+  /** Resolves to the exit code; null if a signal ended the process. */
   exited: Promise<number | null>;
-  /** Sends the signal (SIGTERM unless given) and waits for the end. */
+  /** Sends a signal (default SIGTERM) and waits until the process ends. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
@@ -22,21 +22,22 @@ export interface ProcessOptions {
   entry: string;
   args?: readonly string[];
   /**
-   * Added to PATH, HOME and where Node keeps what it compiled; nothing else of this process's environment is
-   * passed on.
+   * Environment of the process, in addition to PATH, HOME and Node's compile cache. No other variable of this
+   * process is passed on.
    */
   env: Readonly<Record<string, string>>;
-  /** Waits until this address responds with 200. */
+  /** URL to poll until it responds with 200. */
   readyUrl?: string;
   timeoutMs?: number;
-  /** Its output is meant for its caller, may contain a secret and is not kept as a log. */
+  /**
+   * True if the output is meant for the caller and may contain a secret, so that it is not recorded as a log.
+   */
   answers?: boolean;
 }
 
 /**
- * Starts a Node program as a child process and waits until it is ready. What it logs is held to what
- * `watchLog` says.
- * @throws {Error} with what it wrote if it ends, or is not ready, in time
+ * Starts a Node program as a child process and waits until it is ready. Its log is checked as by `watchLog`.
+ * @throws {Error} with its output if it ends or does not become ready in time
  */
 export async function runProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { entry, args = [], env, readyUrl, timeoutMs = 60_000 } = options;
@@ -55,7 +56,7 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
       watch(chunk.toString());
     });
   }
-  // Not 'exit': its last output may still be in transit then.
+  // Not 'exit', because the last output may arrive after it.
   const exited = once(child, 'close').then(([code]) => code as number | null);
   const running: RunningProcess = {
     child,
@@ -77,8 +78,8 @@ export async function runProcess(options: ProcessOptions): Promise<RunningProces
 }
 
 /**
- * Runs a tool of this workspace to its end and returns what it wrote.
- * @throws {Error} with everything it wrote when it ends with another code than 0, or not within `timeoutMs`
+ * Runs a tool of this workspace to its end and returns its output.
+ * @throws {Error} with its output if it ends with another code than 0, or not within `timeoutMs`
  */
 export async function runTool(options: ProcessOptions & { timeoutMs: number }): Promise<string> {
   const { entry, timeoutMs } = options;
@@ -86,7 +87,7 @@ export async function runTool(options: ProcessOptions & { timeoutMs: number }): 
   try {
     const timedOut = once(AbortSignal.timeout(timeoutMs), 'abort').then(() => 'timed out' as const);
     const exitCode = await Promise.race([running.exited, timedOut]);
-    // The whole output is the message: a comparison would show three lines around the difference.
+    // The error contains the whole output; an assertion would show only the lines around a difference.
     if (exitCode !== 0) throw new Error(`${entry} ended with ${exitCode}:\n${running.output()}`);
     return running.output();
   } finally {
@@ -94,7 +95,7 @@ export async function runTool(options: ProcessOptions & { timeoutMs: number }): 
   }
 }
 
-/** How a process takes part in the recording of its test run, if there is one. */
+/** Returns the options that include a process in the recording of its test run, if there is one. */
 function recordingOf({ entry, answers = false }: ProcessOptions): {
   nodeOptions: string[];
   env: Record<string, string>;
@@ -110,7 +111,7 @@ function recordingOf({ entry, answers = false }: ProcessOptions): {
 }
 
 async function assertReady({ child }: RunningProcess, readyUrl: string): Promise<void> {
-  // An ended process never becomes ready, but the wait continues until its timeout.
+  // An ended process never becomes ready. The polling still continues until its timeout.
   if (child.exitCode !== null) throw new Error(`ended with code ${child.exitCode}`);
   const response = await fetch(readyUrl);
   await response.arrayBuffer();

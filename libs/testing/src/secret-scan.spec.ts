@@ -26,7 +26,7 @@ describe('the scan of a recorded run', () => {
     },
   };
 
-  it('passes clean logs, and says how much it looked at', () => {
+  it('passes clean logs, and reports how much it scanned', () => {
     write('1.traffic', JSON.stringify(exchange));
     write('1.secrets', JSON.stringify(['a-signing-key', 'key']));
     write('service.log', '{"msg":"request","url":"/auth/token/user"}');
@@ -37,7 +37,7 @@ describe('the scan of a recorded run', () => {
     ['password of a request', '{"body":"the-password"}', 'password in service.log after: {"body":"'],
     ['token of a response', `Bearer ${TOKEN}`, 'accessToken in service.log after: Bearer eyJ'],
     ['remembered key', 'key=a-signing-key', 'key in service.log after: key='],
-  ])('fails for a %s, and does not repeat it', (_, line, place) => {
+  ])('fails for a %s, without repeating it', (_, line, place) => {
     write('1.traffic', JSON.stringify(exchange));
     write('2.secrets', JSON.stringify(['a-signing-key', 'key']));
     write('service.log', line);
@@ -45,7 +45,7 @@ describe('the scan of a recorded run', () => {
     expect(() => scanRecording(folder)).not.toThrow(/the-password|c2lnbmF0dXJl|a-signing-key/);
   });
 
-  it('fails when nothing was logged at all', () => {
+  it('fails if nothing was logged', () => {
     write('1.traffic', JSON.stringify(exchange));
     expect(() => scanRecording(folder)).toThrow('no log was recorded');
   });

@@ -4,7 +4,7 @@ import { findLeaks } from '#platform/secret-scan.ts';
 import { secretsIn } from './secrets-in-traffic';
 import type { Half } from './secrets-in-traffic';
 
-/** How much was scanned. */
+/** The amount of data scanned. */
 export interface ScannedRecording {
   secrets: number;
   programs: number;
@@ -13,9 +13,9 @@ export interface ScannedRecording {
 
 /**
  * Searches all logs of a recording for every secret that was remembered or sent over the wire.
- * @param folder as filled by `recordedLog`, `rememberSecret` and record-traffic.cjs
- * @param harmless texts that count as no secret, wherever they were sent
- * @throws {Error} naming the places, never the secrets; also when there was traffic but no log
+ * @param folder filled by `recordedLog`, `rememberSecret` and record-traffic.cjs
+ * @param harmless texts that are not secrets, wherever they were sent
+ * @throws {Error} with the places, never the secrets; also if there was traffic but no log
  */
 export function scanRecording(folder: string, harmless: readonly string[] = []): ScannedRecording {
   const secrets = new Map<string, string>();
@@ -38,7 +38,7 @@ export function scanRecording(folder: string, harmless: readonly string[] = []):
   const leaks = findLeaks(secrets, logs);
   if (leaks.length > 0) {
     const places = leaks.map(({ program, secret, before }) => `  ${secret} in ${program} after: ${before}`);
-    throw new Error(`${leaks.length} secrets stand in the logs of this run:\n${places.join('\n')}`);
+    throw new Error(`${leaks.length} secrets found in the logs of this run:\n${places.join('\n')}`);
   }
   return { secrets: secrets.size, programs: logs.size, characters };
 }

@@ -16,7 +16,7 @@ describe('the secrets in an HTTP exchange', () => {
     });
   });
 
-  it('are also members of what is no JSON after all, as they are written', () => {
+  it('are also members of invalid JSON, in their raw spelling', () => {
     const body = '{"password":"a raw\ttab","code":"an \\x escape"}';
     expect(found({ url: '/auth/token/code', headers: JSON_TYPE, body })).toMatchObject({
       'a raw\ttab': 'password',
@@ -54,7 +54,7 @@ describe('the secrets in an HTTP exchange', () => {
     ).toEqual({ overriding: 'bearerTokenOverride', 'the-state': 'state', 'the+code': 'code' });
   });
 
-  it('are what applications prove themselves with: in the header, in forms, with codes and verifiers', () => {
+  it('are the credentials of applications: in the header, in forms, with codes and verifiers', () => {
     const basic = Buffer.from('demo-backend:the-shared-secret').toString('base64');
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     expect(
@@ -81,7 +81,7 @@ describe('the secrets in an HTTP exchange', () => {
     expect(found({ url, headers: JSON_TYPE, body: '1234567890' })).toEqual({ '1234567890': 'settingValue' });
   });
 
-  it('are nothing that is too short to be told from other text', () => {
+  it('exclude values too short to distinguish from other text', () => {
     expect(found({ headers: JSON_TYPE, body: '{"password":"guess"}' })).toEqual({});
   });
 });

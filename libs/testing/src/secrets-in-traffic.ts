@@ -1,6 +1,6 @@
 import { MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 
-/** Members of JSON bodies that must not be written to a log. */
+/** Members of JSON bodies that must not appear in a log. */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'password',
   'sharedSecret',
@@ -15,7 +15,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
   'id_token',
 ]);
 
-/** Fields of forms and queries that must not. */
+/** Fields of forms and queries that must not appear in a log. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'password',
   'bearerTokenOverride',
@@ -29,7 +29,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'token',
 ]);
 
-/** One half of an HTTP exchange: headers by lower-case name, as Node gives them. */
+/** A request or a response. Headers have lower-case names, as in Node. */
 export interface Half {
   url?: string | undefined;
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -37,8 +37,8 @@ export interface Half {
 }
 
 /**
- * The secrets in a request or a response: kinds by value. What is too short to be told from other text is
- * left out.
+ * Returns the secrets in a request or response, as a map from value to kind. Omits values too short to
+ * distinguish from other text.
  */
 export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
@@ -69,10 +69,10 @@ export function secretsIn({ url, headers, body }: Half): ReadonlyMap<string, str
   if (type.startsWith('application/x-www-form-urlencoded')) addFields(new URLSearchParams(body));
   if (/\bjson\b/.test(type))
     for (const [name, value] of membersOf(body))
-      // Elsewhere a code is a word.
+      // On other routes a member `code` is not a secret.
       if (SECRET_MEMBERS.has(name) || (name === 'code' && /\/auth\/token\/code\b/i.test(url ?? '')))
         add(name, value);
-  // A bare setting is nothing but its value.
+  // The whole body is the setting's value.
   if (/\/settings\/[^/]+\/value$/i.test(url ?? '') && !type.includes('problem')) add('settingValue', body);
   return found;
 }
@@ -81,7 +81,10 @@ function valuesOf(header: string | readonly string[] | undefined): readonly stri
   return header === undefined ? [] : [header].flat();
 }
 
-/** The members of a JSON text, at any depth. Numbers as they are written: parsing would round a long one. */
+/**
+ * Returns the members of a JSON text at any depth. Numbers keep their spelling, because parsing would round
+ * long ones.
+ */
 function membersOf(json: string): [name: string, value: string][] {
   const members = json.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)/g);
   return [...members].map(([, name = '', value = '']) => [
@@ -90,7 +93,7 @@ function membersOf(json: string): [name: string, value: string][] {
   ]);
 }
 
-/** Tests also send what is no JSON. */
+/** Returns the decoded string, or the raw text if it is not valid JSON, which tests also send. */
 function decoded(text: string): string {
   try {
     return JSON.parse(text) as string;

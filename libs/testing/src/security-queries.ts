@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 const PAGE = join(__dirname, '../../../SECURITY.md');
 
-/** The queries of SECURITY.md that read this schema, in the order of the page. */
+/** Returns the queries of SECURITY.md that read this schema, in page order. */
 export function securityQueries(schema: string): string[] {
   const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/^```sql\n(.*?)^```/gms)];
   return blocks.map(([, sql]) => sql ?? '').filter((sql) => sql.includes(`FROM ${schema}.`));

@@ -2,24 +2,26 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import ts from 'typescript';
 
-/** A statement that a source file holds as one literal. */
+/** An SQL statement that is one literal in a source file. */
 export interface SourceStatement {
   /** `apps/…/file.ts:line`. */
   readonly place: string;
-  /** Its text between the parts that the program fills in. */
+  /** The literal text between the interpolated parts. */
   readonly pieces: readonly string[];
 }
 
-/** Case-sensitive: a sentence may begin with "Select", SQL in this workspace never does. */
+/** Case-sensitive, because a sentence may begin with "Select", but SQL in this workspace never does. */
 const BEGINS_A_STATEMENT = /^\s*(?:WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s/;
-/** What pg_stat_statements replaces by a parameter of its own, and parameters, which it may number anew.
- *  TypeORM's have names. */
+/**
+ * Constants, which pg_stat_statements replaces with parameters, and parameters, which it may renumber.
+ * TypeORM's parameters have names.
+ */
 const CONSTANT = /\$\d+|(?<!:):[A-Za-z]\w*|'(?:[^']|'')*'|\b(?:\d+(?:\.\d+)?|true|false|NULL|null)\b/g;
 const ANY_CONSTANT = String.raw`(?:\$\d+|'(?:[^']|'')*'|\d+(?:\.\d+)?|true|false|NULL|null)`;
 
 /**
- * The SQL statements in the program files below a folder, specs and migrations left out.
- * @param workspace places are given relative to it
+ * Returns the SQL statements in the source files below a folder, except specs and migrations.
+ * @param workspace folder that places are relative to
  */
 export function statementsInFolder(folder: string, workspace: string): SourceStatement[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -30,7 +32,10 @@ export function statementsInFolder(folder: string, workspace: string): SourceSta
     });
 }
 
-/** The SQL statements in the text of a program. @param file names it in the places */
+/**
+ * Returns the SQL statements in the text of a program.
+ * @param file name used in the places
+ */
 export function statementsInText(file: string, text: string): SourceStatement[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const found: SourceStatement[] = [];
@@ -52,7 +57,10 @@ function piecesOf(node: ts.Node): string[] | null {
   return [node.head.text, ...node.templateSpans.map((span) => span.literal.text)];
 }
 
-/** The statements that PostgreSQL did not run. @param queries texts of pg_stat_statements */
+/**
+ * Returns the statements that PostgreSQL did not run.
+ * @param queries texts of pg_stat_statements
+ */
 export function statementsNotRun(
   statements: readonly SourceStatement[],
   queries: readonly string[],
@@ -64,7 +72,10 @@ export function statementsNotRun(
   });
 }
 
-/** A piece that ends within a quoted constant, and the next one, without the halves of that constant. */
+/**
+ * Removes quoted constants that contain an interpolated part: their first half from one piece and their
+ * second half from the next.
+ */
 function withoutHalfConstants(pieces: readonly string[]): string[] {
   let isQuoted = false;
   return pieces.map((piece) => {
@@ -75,7 +86,8 @@ function withoutHalfConstants(pieces: readonly string[]): string[] {
 }
 
 /**
- * Whatever the program fills in matches; white space, constants and the numbers of parameters do not count.
+ * Returns a pattern in which interpolated parts match any text. Ignores white space, constants and parameter
+ * numbers.
  */
 function patternOf({ pieces }: SourceStatement): RegExp {
   const parts = withoutHalfConstants(pieces).map((piece) =>
@@ -88,7 +100,7 @@ function normalise(sql: string): string {
   return (
     sql
       .replace(/--[^\n]*/g, ' ')
-      // The field is a constant to PostgreSQL.
+      // PostgreSQL treats the field as a constant.
       .replace(/\bextract\s*\(\s*(?:\w+|\$\d+)\s+FROM\b/gi, 'extract($1 FROM')
       .replace(/\s+/g, ' ')
       .replace(/ ?([(),]) ?/g, '$1')

@@ -1,16 +1,16 @@
-/** How PostgreSQL decides between a plan for the values at hand and one for any values. */
+/** PostgreSQL's choice between custom plans for the values and generic plans. */
 export type PlanCacheMode = 'force_custom_plan' | 'force_generic_plan';
 
-/** How the server carried out one statement, those inside functions and foreign keys among them. */
+/** The execution of one statement. Statements inside functions and foreign key checks are included. */
 export interface StatementPlan {
   readonly statement: string;
-  /** Pages of 8 KiB that it touched, in memory or not. */
+  /** Number of 8 KiB pages touched, cached or not. */
   readonly pages: number;
-  /** Tables read from end to end, with the rows read. */
+  /** Sequential scans, with the rows read. */
   readonly scans: readonly { readonly table: string; readonly rows: number }[];
 }
 
-/** What of a data source is needed; its pool must have one connection. */
+/** The part of a data source that is needed. Its pool must have one connection. */
 export interface PlannedConnections {
   initialize(): Promise<unknown>;
   destroy(): Promise<void>;
@@ -47,15 +47,15 @@ const SERVER_OPTIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The plans of a program's own statements as they ran, by `auto_explain`: no copy of a statement that could
- * drift from the original, no plan without its execution.
+ * Records the plans of a program's own statements as they ran, by means of `auto_explain`. So no copy of a
+ * statement can drift from the original, and every plan was executed.
  */
 export class StatementPlans {
   private plans: StatementPlan[] = [];
 
   private constructor(private readonly client: NoticingClient) {}
 
-  /** The superuser's address under which every statement tells its plan. */
+  /** Returns a superuser URL whose sessions report the plan of every statement. */
   static url(superuserUrl: string, planCacheMode: PlanCacheMode): string {
     const url = new URL(superuserUrl);
     const options = Object.entries({ ...SERVER_OPTIONS, plan_cache_mode: planCacheMode });
@@ -63,7 +63,7 @@ export class StatementPlans {
     return url.toString();
   }
 
-  /** Listens to the one connection of a data source that was made with `StatementPlans.url`. */
+  /** Listens to the single connection of a data source created with `StatementPlans.url`. */
   static async attach(dataSource: PlannedConnections): Promise<StatementPlans> {
     const runner = dataSource.createQueryRunner();
     const client = (await runner.connect()) as NoticingClient;
@@ -76,11 +76,11 @@ export class StatementPlans {
     return plans;
   }
 
-  /** The plans of what `work` asks the database. */
+  /** Returns the plans of the statements that `work` runs. */
   async of(work: () => Promise<unknown>): Promise<readonly StatementPlan[]> {
     this.plans = [];
     await work();
-    // A statement inside a transaction tells its plan when the connection goes on to the next.
+    // The plan of a statement inside a transaction arrives when the connection runs the next statement.
     await this.client.query(FLUSH);
     return this.plans.filter(({ statement }) => statement !== FLUSH);
   }
@@ -93,7 +93,7 @@ function readPlan(json: string): StatementPlan {
   return { statement: text.trim(), pages: pagesOf(root) + pagesWrittenBeside(root), scans: scansOf(root) };
 }
 
-/** Writes of a WITH that nothing reads run when the rest is over, and are no part of its figures. */
+/** A data-modifying WITH that no part reads runs after the main plan and is not included in its figures. */
 function pagesWrittenBeside(root: PlanNode): number {
   const read = new Set(nodesOf(root).map((node) => node['CTE Name']));
   const beside = (root.Plans ?? []).filter((plan) => {

@@ -9,58 +9,57 @@ interface TestLogin {
   password: string;
 }
 
-/** A login role of a suite, e.g. to prove what grants allow. */
+/** A login role of a suite, e.g. to test grants. */
 export interface TestRole {
   role: string;
-  /** The suite's database as this role. */
+  /** URL of the suite's database as this role. */
   url: string;
 }
 
-/** A database of its own for one suite. */
+/** A separate database for one suite. */
 export interface TestDatabase {
   /**
-   * The database as the role that a service has in production: it may do what the migrations grant, and
-   * nothing else.
+   * URL of the database as the service's production role, which has only the rights that the migrations
+   * grant.
    */
   url: string;
   /**
-   * The same database as the role that owns it, as in production: for migrations, administration and
-   * preparing data.
+   * URL of the same database as its owner, as in production: for migrations, administration and test data.
    */
   ownerUrl: string;
-  /** The same database as the server's superuser: for faults, and to see the sessions of others. */
+  /** URL of the same database as the superuser: for faults, and to see other sessions. */
   superuserUrl: string;
-  /** Rows of one statement, run as the owner. */
+  /** Returns the rows of a statement run as the owner. */
   query<R extends object = Record<string, unknown>>(sql: string, params?: readonly unknown[]): Promise<R[]>;
-  /** Rows of one statement, run as the superuser. */
+  /** Returns the rows of a statement run as the superuser. */
   querySuperuser<R extends object = Record<string, unknown>>(
     sql: string,
     params?: readonly unknown[],
   ): Promise<R[]>;
-  /** A login role without any rights; it goes with the database. */
+  /** Creates a login role without any rights. `drop` removes it. */
   createRole(): Promise<TestRole>;
-  /** Disconnects everybody and drops the database. */
+  /** Ends all sessions and drops the database. */
   drop(): Promise<void>;
 }
 
-/** Fills a database as its owner and grants `appRole` what the service needs. */
+/** Migrates a database as its owner and grants `appRole` the rights that the service needs. */
 export interface Migrate {
   (ownerUrl: string, appRole: string): Promise<unknown>;
-  /** Under this name all test files of a run share what it made; see `sharedMigration`. */
+  /** Name under which all test files of a run share the migrated template; see `sharedMigration`. */
   readonly sharedName?: string;
 }
 
 interface Template {
   name: string;
-  /** The service's role. Grants are copied with the database, so all clones share it. */
+  /** The service's role. All clones share it, because grants are copied with the database. */
   app: TestLogin;
 }
 
 const templatesByServer = new Map<string, Map<Migrate, Promise<Template>>>();
 
 /**
- * Lets all test files of a run clone one database that `migrate` filled once.
- * @param name of `migrate` and whatever it depends on
+ * Lets all test files of a run clone one database that `migrate` fills once.
+ * @param name identifies `migrate` and everything it depends on
  */
 export function sharedMigration(name: string, migrate: Migrate): Migrate {
   return Object.assign((ownerUrl: string, appRole: string) => migrate(ownerUrl, appRole), {
@@ -69,9 +68,9 @@ export function sharedMigration(name: string, migrate: Migrate): Migrate {
 }
 
 /**
- * A freshly migrated database with a random name, on the server of TEST_DATABASE_URL unless `server` names
- * another; either is a superuser's address. The first call with a `migrate` fills a template; this and every
- * further call clone it. Call `drop()` when done. The end of the run drops the templates.
+ * Creates a migrated database with a random name, on the server of TEST_DATABASE_URL or of `server`; both are
+ * superuser URLs. The first call with a `migrate` fills a template, and every call clones it. Call `drop()`
+ * when done. The end of the run drops the templates.
  */
 export async function createTestDatabase({
   migrate,
@@ -100,8 +99,8 @@ class ClonedDatabase implements TestDatabase {
   readonly ownerUrl: string;
   readonly superuserUrl: string;
   private readonly roles: string[] = [];
-  private readonly owner: LastingConnection;
-  private readonly superuser: LastingConnection;
+  private readonly owner: ReconnectingClient;
+  private readonly superuser: ReconnectingClient;
 
   constructor(
     private readonly server: string,
@@ -111,8 +110,8 @@ class ClonedDatabase implements TestDatabase {
     this.superuserUrl = databaseUrl(server, name);
     this.ownerUrl = urlAs(this.superuserUrl, ownerOf(server));
     this.url = urlAs(this.superuserUrl, app);
-    this.owner = new LastingConnection(this.ownerUrl);
-    this.superuser = new LastingConnection(this.superuserUrl);
+    this.owner = new ReconnectingClient(this.ownerUrl);
+    this.superuser = new ReconnectingClient(this.superuserUrl);
   }
 
   query<R extends object = Record<string, unknown>>(
@@ -144,8 +143,8 @@ class ClonedDatabase implements TestDatabase {
   }
 }
 
-/** One connection, made when it is first needed, and anew after it was lost. */
-class LastingConnection {
+/** A connection that opens on first use and reopens after it was lost. */
+class ReconnectingClient {
   private connection: Promise<Client> | null = null;
 
   constructor(private readonly url: string) {}
@@ -163,30 +162,33 @@ class LastingConnection {
 
   private async connect(): Promise<Client> {
     const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 });
-    // Tests end servers and connections on purpose; what matters fails in the statement.
+    // Tests end servers and connections on purpose. A failure that matters surfaces in the statement.
     client.on('error', () => undefined);
     await client.connect();
-    // The next statement connects anew, e.g. after a crash of the server.
+    // Makes the next statement reconnect, e.g. after a crash of the server.
     client.once('end', () => (this.connection = null));
     return client;
   }
 }
 
-/** Its name is the same on each server, so that its statements are never taken for those of a service. */
+/**
+ * The owner has the same name on every server, so that its statements are never counted as those of a
+ * service.
+ */
 const OWNER_ROLE = 'test_owner';
 
 function ownerOf(server: string): TestLogin {
   return { role: OWNER_ROLE, password: derivedPassword(server, OWNER_ROLE) };
 }
 
-/** Test files do not talk to each other: each derives the passwords of the roles that they share. */
+/** Derives the password of a shared role, so that test files need not exchange it. */
 function derivedPassword(server: string, role: string): string {
   return createHash('sha256')
     .update(`${role}:${new URL(server).password}`)
     .digest('hex');
 }
 
-/** Other processes may want the same template at the same time: one of them makes it. */
+/** Finds or creates a template. If several processes need it at the same time, one of them creates it. */
 async function findOrMakeTemplate(server: string, migrate: Migrate): Promise<Template> {
   const prefix = `test_template_${runName()}`;
   const name = `${prefix}_${migrate.sharedName ?? randomBytes(8).toString('hex')}`;
@@ -199,7 +201,7 @@ async function findOrMakeTemplate(server: string, migrate: Migrate): Promise<Tem
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
     if (rowCount === 0) await makeTemplate(client, server, { name, app }, migrate);
   } finally {
-    // The lock goes with the connection.
+    // Closing the connection releases the lock.
     await client.end();
   }
   return { name, app };
@@ -213,21 +215,21 @@ async function createOwner(client: Client, server: string): Promise<void> {
   await client.query('COMMIT');
 }
 
-/** It has its name only when it is complete. */
+/** Creates a template. It gets its final name only when it is complete. */
 async function makeTemplate(
   client: Client,
   server: string,
   { name, app }: Template,
   migrate: Migrate,
 ): Promise<void> {
-  const unfinished = `${name}_part`;
-  await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+  const partial = `${name}_part`;
+  await client.query(`DROP DATABASE IF EXISTS ${partial} WITH (FORCE)`);
   await client.query(`DROP ROLE IF EXISTS ${app.role}`);
-  await client.query(`CREATE DATABASE ${unfinished} OWNER ${OWNER_ROLE}`);
-  await client.query(`REVOKE ALL ON DATABASE ${unfinished} FROM PUBLIC`);
+  await client.query(`CREATE DATABASE ${partial} OWNER ${OWNER_ROLE}`);
+  await client.query(`REVOKE ALL ON DATABASE ${partial} FROM PUBLIC`);
   await client.query(creation(app));
-  await migrate(urlAs(databaseUrl(server, unfinished), ownerOf(server)), app.role);
-  await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${name}`);
+  await migrate(urlAs(databaseUrl(server, partial), ownerOf(server)), app.role);
+  await client.query(`ALTER DATABASE ${partial} RENAME TO ${name}`);
 }
 
 function creation({ role, password }: TestLogin): string {
@@ -247,7 +249,7 @@ function databaseUrl(server: string, name: string): string {
   return url.toString();
 }
 
-/** Safe to use unquoted in SQL. */
+/** Returns a name that is safe to use unquoted in SQL. */
 function randomName(prefix: string): string {
   return `${prefix}_${randomBytes(8).toString('hex')}`;
 }

@@ -5,23 +5,23 @@ import { makePostgresql, makeRabbitmq, openTemporaryPlace, testVariable } from '
 import type { Rabbitmq } from '#platform/rabbitmq.ts';
 import type { ServerPlace } from '#platform/supervisor.ts';
 
-/** A virtual host of its own for one suite. */
+/** A separate virtual host for one suite. */
 export interface TestBroker {
   /** AMQP address of the virtual host. */
   url: string;
   vhost: string;
   management: BrokerManagement;
-  /** Removes the virtual host with everything in it. */
+  /** Deletes the virtual host with everything in it. */
   drop(): Promise<void>;
 }
 
-/** Where a broker and its management API are. */
+/** Addresses of a broker and its management API. */
 export interface BrokerAddresses {
   readonly url: string;
   readonly managementUrl: string;
 }
 
-/** A virtual host with a random name on the broker of TEST_RABBITMQ_URL. Call `drop()` when done. */
+/** Creates a virtual host with a random name on the broker of TEST_RABBITMQ_URL. Call `drop()` when done. */
 export async function createTestBroker(): Promise<TestBroker> {
   const url = new URL(testVariable('TEST_RABBITMQ_URL'));
   const vhost = `test-${randomBytes(8).toString('hex')}`;
@@ -31,14 +31,16 @@ export async function createTestBroker(): Promise<TestBroker> {
   return { url: url.toString(), vhost, management, drop: () => management.deleteVhost() };
 }
 
-/** A server of one suite's own, made to be broken; it starts again on the same data and ports. */
+/** A private server of one suite, which the suite may break. It restarts on the same data and ports. */
 export interface PrivateServer<S> {
   readonly server: S;
-  /** Ends it and removes its data. */
+  /** Stops the server and deletes its data. */
   readonly stop: () => Promise<void>;
 }
 
-/** A PostgreSQL that flushes as in production: what it acknowledged is on the disk. */
+/**
+ * Starts a PostgreSQL that flushes to disk as in production, so that acknowledged commits survive a crash.
+ */
 export function startPrivatePostgresql(): Promise<PrivateServer<Postgresql>> {
   return startPrivate((place) => makePostgresql(place, true));
 }

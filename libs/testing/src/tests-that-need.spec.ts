@@ -12,14 +12,14 @@ interface Report {
   readonly numPendingTests: number;
 }
 
-describe('tests that need what is not everywhere', () => {
+describe('tests with optional requirements', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'tests-that-need-'));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** What becomes of a file with one such test. */
+  /** Runs a test file with one such test. Returns the numbers of passed, failed and skipped tests. */
   function run(missing: string | null, environment: Readonly<Record<string, string>>): number[] {
     const file = join(folder, 'planted.spec.ts');
     const [config, output] = [join(folder, 'jest.config.cjs'), join(folder, 'report.json')];
@@ -47,7 +47,7 @@ describe('tests that need what is not everywhere', () => {
   }
 
   it.each([
-    ['run where it is', null, { CI: 'true' }, [1, 0, 0]],
+    ['run where the requirement is met', null, { CI: 'true' }, [1, 0, 0]],
     ['are skipped on a developer’s machine', 'not installed', {}, [0, 0, 1]],
     ['fail on a build server', 'not installed', { CI: 'true' }, [0, 1, 1]],
     ['fail in a full run', 'not installed', { TEST_FULL_SIZE: 'true' }, [0, 1, 1]],

@@ -6,9 +6,9 @@ interface Runners {
 }
 
 /**
- * `describe` and `it` for tests that need a program or a right. Without it they are skipped and say so; where
- * everything must be there, a test fails in their place.
- * @param missing what is not here, and what brings it; null: nothing
+ * Returns `describe` and `it` for tests that need a program or a right. If it is missing, the tests are
+ * skipped with a notice. On a build server and in a full run a test fails instead.
+ * @param missing what is missing and how to install it; null if nothing is missing
  */
 export function testsThatNeed(what: string, missing: string | null): Runners {
   if (missing !== null && isBuildServer(process.env))
@@ -18,10 +18,13 @@ export function testsThatNeed(what: string, missing: string | null): Runners {
   return testsThatMayNeed(what, missing);
 }
 
-/** The same for files of others that may lie beside the checkout, and need not even on the build server. */
+/**
+ * Like `testsThatNeed`, for third-party files next to the checkout that are optional even on the build
+ * server.
+ */
 export function testsThatMayNeed(what: string, missing: string | null): Runners {
   if (missing === null) return { describe, it };
   process.stderr.write(`\nSKIPPED: ${what}: ${missing}\n\n`);
-  // eslint-disable-next-line no-restricted-syntax -- The one place where a test is skipped.
+  // eslint-disable-next-line no-restricted-syntax -- the only place that skips tests
   return { describe: describe.skip, it: it.skip };
 }

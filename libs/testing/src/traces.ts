@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { startHttpDouble } from './http-doubles';
 
-/** The parts of an exported span that tests look at. */
+/** The parts of an exported span that tests check. */
 export interface CollectedSpan {
   readonly service: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the root of a trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
   /** OpenTelemetry's number: 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
@@ -25,10 +25,10 @@ interface CollectedExport {
 
 /** A receiver of OTLP over HTTP. */
 export interface TraceCollector {
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** Value for OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
   readonly exports: readonly CollectedExport[];
-  /** The spans of all exports in JSON so far. */
+  /** Returns the spans of all JSON exports so far. */
   spans(): CollectedSpan[];
   close(): Promise<void>;
 }
@@ -55,7 +55,10 @@ interface OtlpRequest {
 
 const FAILED = 2;
 
-/** Starts a collector on a free port. @param isSilent accepts connections and never responds */
+/**
+ * Starts a collector on a free port.
+ * @param isSilent accept connections but never respond
+ */
 export async function startTraceCollector({ isSilent = false } = {}): Promise<TraceCollector> {
   const exports: CollectedExport[] = [];
   const double = await startHttpDouble((request, response) => {
@@ -108,11 +111,11 @@ function valuesOf(attributes: readonly OtlpAttribute[]): Record<string, unknown>
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
-/** A span that the code under test opened, with its attributes. */
+/** A span opened by the code under test. */
 export interface NotedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Undefined at the root of a trace. */
+  /** Undefined for the root span of a trace. */
   readonly parentSpanId: string | undefined;
   readonly name: string;
   readonly kind: string;
@@ -134,11 +137,11 @@ interface Options {
   readonly links?: readonly Trace[];
 }
 
-/** A recorder that keeps spans in memory, for `recordSpansWith`; the exporter cannot run inside of Jest. */
+/** A span recorder in memory, for `recordSpansWith`, because the exporter cannot run inside Jest. */
 export class SpanNotes {
   readonly spans: NotedSpan[] = [];
 
-  /** Begins a span that counts as sampled. */
+  /** Opens a span that is marked as sampled. */
   open(parent: Trace, { name, kind, attributes = {}, links = [] }: Options) {
     const { traceId, spanId: parentSpanId } = parent;
     const spanId = String(this.spans.length + 1).padStart(16, '0');
@@ -162,7 +165,7 @@ export class SpanNotes {
     return { traceId, spanId, flags: 1, span };
   }
 
-  /** The spans of one trace, in the order they were opened. */
+  /** Returns the spans of one trace in the order in which they were opened. */
   of(traceId: string): NotedSpan[] {
     return this.spans.filter((span) => span.traceId === traceId);
   }

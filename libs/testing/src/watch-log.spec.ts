@@ -1,7 +1,7 @@
 import { takeLoggedDefects, watchLog, watchOutput } from './watch-log';
 
 describe('watchLog', () => {
-  it('keeps defects until they are taken, and nothing else', () => {
+  it('keeps only defects, until they are taken', () => {
     const log = watchLog('demo');
     const defect = '{"level":"warn","err":{"code":"42501"},"msg":"a purge failed"}\n';
     log.write('{"level":"warn","msg":"the database is unreachable"}\n');
@@ -10,7 +10,7 @@ describe('watchLog', () => {
     expect(takeLoggedDefects()).toEqual([]);
   });
 
-  it('counts a failed job once, whatever it failed of', () => {
+  it('counts a failed job once, whatever the cause', () => {
     const log = watchLog('demo');
     const failed = '{"level":"warn","err":{"code":"42501"},"msg":"failed, and will run again"}';
     log.write(`${failed}\n`);
@@ -19,7 +19,7 @@ describe('watchLog', () => {
 });
 
 describe('watchOutput', () => {
-  it('sees lines that come in pieces', () => {
+  it('recognises lines that arrive in pieces', () => {
     const watch = watchOutput();
     watch('{"level":"info","msg":"started"}\n{"level":"err');
     expect(takeLoggedDefects()).toEqual([]);

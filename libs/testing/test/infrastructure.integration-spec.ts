@@ -10,7 +10,7 @@ const migrate = async (url: string): Promise<void> => {
 };
 
 describe('createTestDatabase', () => {
-  it('gives migrated databases that do not see each other, and leaves nothing behind', async () => {
+  it('creates isolated migrated databases, and leaves nothing behind', async () => {
     const [one, two] = await Promise.all([createTestDatabase({ migrate }), createTestDatabase({ migrate })]);
     await one.query('INSERT INTO note VALUES ($1)', ['mine']);
     expect(await one.query('SELECT text FROM note')).toEqual([{ text: 'mine' }]);
@@ -28,7 +28,7 @@ describe('createTestDatabase', () => {
 });
 
 describe('createTestBroker', () => {
-  it('gives a virtual host to publish to and to look into', async () => {
+  it('creates a virtual host for publishing and inspecting', async () => {
     const broker = await createTestBroker();
     const { management } = broker;
     await management.bindQueue('Platform.Contracts:Test', 'probe');
@@ -54,7 +54,7 @@ describe('createTestBroker', () => {
     await expect(management.queues()).rejects.toThrow('404');
   });
 
-  it('publishes to a queue that is only being made', async () => {
+  it('publishes to a queue that is still being created', async () => {
     const broker = await createTestBroker();
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();

@@ -1,13 +1,12 @@
-/** Where code asks for the time. Decisions that replicas share use the database's `now()` instead. */
+/**
+ * The source of time for application code. Decisions that replicas must agree on use the database's `now()`
+ * instead.
+ */
 export interface Clock {
-  /** The current instant. */
   now(): Date;
-  /** Milliseconds from an arbitrary origin, never going back; for measuring durations. */
+  /** Returns milliseconds from an arbitrary origin, never decreasing. For measuring durations. */
   monotonicMs(): number;
-  /**
-   * How waits pass for whoever waits by this clock; the machine's timers unless given. A test shortens them
-   * here.
-   */
+  /** Waits for `durationMs`. If absent, callers use this module's `sleep`. Tests set it to shorten waits. */
   sleep?(durationMs: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -38,7 +37,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** A clock that stands still at `instant`. */
+/** Returns a clock that always shows `instant`. */
 export function fixedClock(instant: string | Date): Clock {
   return new ManualClock(instant);
 }
@@ -68,8 +67,8 @@ export function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * The outcome of `work`, or a rejection with `timeoutError()` after `timeoutMs`. The work itself goes on; its
- * late outcome is ignored.
+ * Settles as `work` does, or rejects with `timeoutError()` after `timeoutMs`. The work itself continues; its
+ * late result is ignored.
  */
 export function withTimeout<T>(
   work: Promise<T>,
@@ -83,7 +82,7 @@ export function withTimeout<T>(
   });
 }
 
-/** Asks every `pollMs` whether `condition` holds; false if it does not before `timeoutMs` have passed. */
+/** Checks `condition` every `pollMs`. Resolves to true as soon as it holds, or to false after `timeoutMs`. */
 export async function waitUntil(
   condition: () => boolean,
   { timeoutMs, pollMs }: { timeoutMs: number; pollMs: number },
@@ -96,8 +95,11 @@ export async function waitUntil(
   return true;
 }
 
-/** Wait before retry `attempt` (1–5), in milliseconds: 10 · 10^(attempt − 1), so 10 ms to 100 s.
- *  Source: task messaging spec, Limits. @throws {RangeError} if `attempt` is outside 1–5. */
+/**
+ * Returns the delay before retry `attempt` (1–5), in milliseconds: 10 · 10^(attempt − 1), so 10 ms to 100 s.
+ * Source: task messaging spec, Limits.
+ * @throws {RangeError} if `attempt` is outside 1–5
+ */
 export function exponentialRetryDelayMs(attempt: number): number {
   if (!Number.isInteger(attempt) || attempt < 1 || attempt > 5) {
     throw new RangeError(`retry attempt must be an integer from 1 to 5, got ${String(attempt)}`);
@@ -105,8 +107,11 @@ export function exponentialRetryDelayMs(attempt: number): number {
   return 10 ** attempt;
 }
 
-/** A wait drawn evenly from 0 up to `min(maxMs, baseMs · 2^(attempt − 1))`, so that contenders spread out.
- *  `attempt` counts from 1. @throws {RangeError} if `attempt` is not a positive integer. */
+/**
+ * Returns a random delay in milliseconds, uniform from 0 up to `min(maxMs, baseMs · 2^(attempt − 1))`, so
+ * that competing clients spread out. `attempt` counts from 1.
+ * @throws {RangeError} if `attempt` is not a positive integer
+ */
 export function fullJitterDelayMs(
   attempt: number,
   { baseMs, maxMs, random = Math.random }: { baseMs: number; maxMs: number; random?: () => number },

@@ -9,8 +9,8 @@ import {
   withTimeout,
 } from './index';
 
-describe('a clock moved by hand', () => {
-  it('stands still until it is moved, and moves both its times', () => {
+describe('ManualClock', () => {
+  it('changes only when advanced, and advances both of its times', () => {
     const clock = new ManualClock('2026-01-05T10:00:00Z');
     const startedMs = clock.monotonicMs();
     expect(clock.now()).toEqual(new Date('2026-01-05T10:00:00Z'));
@@ -25,18 +25,18 @@ describe('a clock moved by hand', () => {
 describe('withTimeout', () => {
   const tooLate = (): Error => new Error('too late');
 
-  it('gives the outcome of work that ends in time', async () => {
+  it('settles as the work does if it ends in time', async () => {
     await expect(withTimeout(Promise.resolve(1), 1_000, tooLate)).resolves.toBe(1);
     await expect(withTimeout(Promise.reject(new Error('broken')), 1_000, tooLate)).rejects.toThrow('broken');
   });
 
-  it('rejects with the given error when work takes longer, and ignores how that ends', async () => {
+  it('rejects with the given error if the work takes longer, and ignores its late result', async () => {
     const failsLater = sleep(20).then(() => Promise.reject(new Error('broken')));
     await expect(withTimeout(failsLater, 1, tooLate)).rejects.toThrow('too late');
     await expect(failsLater).rejects.toThrow('broken');
   });
 
-  it('names the limit unless an error is given', async () => {
+  it('names the limit in its default error', async () => {
     await expect(withTimeout(sleep(20), 1)).rejects.toThrow('no answer within 1 ms');
   });
 
@@ -54,15 +54,15 @@ describe('withTimeout', () => {
 
 describe('waitUntil', () => {
   it('is true as soon as the condition holds, and false when it never does', async () => {
-    let asked = 0;
-    const holdsLater = (): boolean => (asked += 1) > 2;
+    let checks = 0;
+    const holdsLater = (): boolean => (checks += 1) > 2;
     await expect(waitUntil(holdsLater, { timeoutMs: 1_000, pollMs: 1 })).resolves.toBe(true);
     await expect(waitUntil(() => false, { timeoutMs: 5, pollMs: 1 })).resolves.toBe(false);
   });
 });
 
 describe('exponentialRetryDelayMs', () => {
-  it('goes from 10 ms to 100 s in five steps', () => {
+  it('grows from 10 ms to 100 s in five steps', () => {
     expect([1, 2, 3, 4, 5].map(exponentialRetryDelayMs)).toEqual([10, 100, 1_000, 10_000, 100_000]);
   });
 
@@ -72,7 +72,7 @@ describe('exponentialRetryDelayMs', () => {
 });
 
 describe('fullJitterDelayMs', () => {
-  it('draws from zero up to the doubled base, bounded by the maximum', () => {
+  it('ranges from zero to the base doubled per attempt, capped at the maximum', () => {
     const almostOne = (): number => 0.999999;
     const waits = [1, 2, 3, 10].map((attempt) =>
       fullJitterDelayMs(attempt, { baseMs: 10, maxMs: 50, random: almostOne }),
@@ -87,7 +87,7 @@ describe('fullJitterDelayMs', () => {
 });
 
 describe('sleep', () => {
-  it('ends at once with the reason when its signal aborts', async () => {
+  it('rejects at once with the reason when its signal aborts', async () => {
     const abort = new AbortController();
     const sleeping = sleep(60_000, abort.signal);
     abort.abort(new Error('stopping'));
@@ -95,7 +95,7 @@ describe('sleep', () => {
     await expect(sleep(60_000, abort.signal)).rejects.toThrow('stopping');
   });
 
-  it('leaves nothing behind on its signal, nor a timer, however it ends', async () => {
+  it('leaves no listener and no timer behind, however it ends', async () => {
     jest.useFakeTimers();
     try {
       const abort = new AbortController();

@@ -16,21 +16,21 @@ describe('JwksKeys', () => {
   let server: Server;
   let url: string;
   let requests: number;
-  let asked: (string | undefined)[];
-  let answer: { status: number; body: string } | 'silence';
+  let requestedUrls: (string | undefined)[];
+  let reply: { status: number; body: string } | 'silence';
   const clock = new ManualClock('2026-03-01T12:00:00Z');
   const publish = (...keys: unknown[]): void => {
-    answer = { status: 200, body: JSON.stringify({ keys }) };
+    reply = { status: 200, body: JSON.stringify({ keys }) };
   };
 
   beforeEach(async () => {
     requests = 0;
-    asked = [];
+    requestedUrls = [];
     publish(ecJwk);
     server = createServer((request, response) => {
       requests += 1;
-      asked.push(request.url);
-      if (answer !== 'silence') response.writeHead(answer.status).end(answer.body);
+      requestedUrls.push(request.url);
+      if (reply !== 'silence') response.writeHead(reply.status).end(reply.body);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
@@ -41,20 +41,20 @@ describe('JwksKeys', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('reads the set once for many tokens, however many wait for it', async () => {
+  it('reads the set once for many concurrent look-ups', async () => {
     const keys = new JwksKeys({ url, clock });
     const found = await Promise.all(Array.from({ length: 20 }, async () => keys.findKey(es1)));
     expect(found.every((key) => key?.key.equals(ec.publicKey))).toBe(true);
     expect(requests).toBe(1);
   });
 
-  it("finds auth-service's set below the path that the service is published under", async () => {
+  it("finds auth-service's set below the path prefix of authServiceUrl", async () => {
     const authServiceUrl = url.replace('/jwks.json', '/identity');
     expect(await authServiceKeys({ authServiceUrl, clock }).findKey(es1)).not.toBeNull();
-    expect(asked).toEqual(['/identity/auth/.well-known/jwks.json']);
+    expect(requestedUrls).toEqual(['/identity/auth/.well-known/jwks.json']);
   });
 
-  it('leaves out keys that must not verify tokens', async () => {
+  it('ignores keys that must not verify tokens', async () => {
     publish(
       { kty: 'oct', k: 'AAAA', kid: 'oct', alg: 'HS256' },
       { ...ecJwk, kid: 'enc', use: 'enc' },
@@ -71,15 +71,25 @@ describe('JwksKeys', () => {
     );
     const keys = new JwksKeys({ url, clock, cooldownMs: 0 });
     expect(await keys.findKey(es1)).not.toBeNull();
-    const left = ['oct', 'enc', 'ops', 'ops-encrypt', 'ops-twice', 'ops-text', 'mixed', 'broken', '../path'];
-    for (const kid of left) {
+    const ignored = [
+      'oct',
+      'enc',
+      'ops',
+      'ops-encrypt',
+      'ops-twice',
+      'ops-text',
+      'mixed',
+      'broken',
+      '../path',
+    ];
+    for (const kid of ignored) {
       expect(await keys.findKey({ ...es1, kid })).toBeNull();
       expect(await keys.findKey({ ...rs1, kid })).toBeNull();
     }
     expect(await keys.findKey({ kid: 'oct', alg: 'HS256', issuer: ISSUER })).toBeNull();
   });
 
-  it('asks again for an unknown key id, but not more often than the cooldown', async () => {
+  it('reloads the set for an unknown key id, at most once per cooldown', async () => {
     const keys = new JwksKeys({ url, clock, cooldownMs: 5_000 });
     await keys.findKey(es1);
     publish(ecJwk, rsaJwk);
@@ -90,14 +100,14 @@ describe('JwksKeys', () => {
     expect(requests).toBe(2);
   });
 
-  it('never asks for symmetric tokens or for issuers that are not its own', async () => {
+  it('sends no request for symmetric tokens or for other issuers', async () => {
     const keys = new JwksKeys({ url, clock, issuer: ISSUER });
     expect(await keys.findKey({ ...es1, alg: 'HS256' })).toBeNull();
     expect(await keys.findKey({ ...es1, issuer: 'https://evil.test' })).toBeNull();
     expect(requests).toBe(0);
   });
 
-  it('no longer knows a removed key 60 s later, and vouches for none before it has asked again', async () => {
+  it('drops a removed key within 60 s, and reports no generation until the set is reloaded', async () => {
     const keys = new JwksKeys({ url, clock });
     await keys.findKey(es1);
     expect(keys.generation?.()).not.toBeNull();
@@ -108,7 +118,7 @@ describe('JwksKeys', () => {
     expect(await keys.findKey(rs1)).not.toBeNull();
   });
 
-  it('renews in the background half-way, changing its generation when the keys changed', async () => {
+  it('reloads in the background after 30 s, and changes its generation if the keys changed', async () => {
     const keys = new JwksKeys({ url, clock });
     await keys.findKey(es1);
     const before = keys.generation?.();
@@ -119,10 +129,10 @@ describe('JwksKeys', () => {
     expect(keys.generation?.()).not.toBe(before);
   });
 
-  it('goes on with known keys through an outage, then fails closed', async () => {
+  it('serves cached keys through an outage until maxStaleMs, then fails closed', async () => {
     const keys = new JwksKeys({ url, clock, maxStaleMs: 900_000 });
     await keys.findKey(es1);
-    answer = { status: 500, body: 'no' };
+    reply = { status: 500, body: 'no' };
     clock.advance(600_000);
     expect(await keys.findKey(es1)).not.toBeNull();
     await expect(keys.findKey(rs1)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
@@ -134,12 +144,12 @@ describe('JwksKeys', () => {
   });
 
   it.each([
-    ['no JSON', { status: 200, body: '<html>' }],
-    ['no set', { status: 200, body: '{"keys":1}' }],
-    ['a set beyond 256 KiB', { status: 200, body: JSON.stringify({ keys: ['x'.repeat(300_000)] }) }],
-    ['nothing', 'silence' as const],
-  ])('is out of reach when the address answers %s', async (_title, given) => {
-    answer = given;
+    ['a body that is not JSON', { status: 200, body: '<html>' }],
+    ['JSON that is not a JWK Set', { status: 200, body: '{"keys":1}' }],
+    ['a set over 256 KiB', { status: 200, body: JSON.stringify({ keys: ['x'.repeat(300_000)] }) }],
+    ['no response', 'silence' as const],
+  ])('is unavailable when the address returns %s', async (_title, given) => {
+    reply = given;
     const keys = new JwksKeys({ url, clock: new ManualClock(new Date(0)), timeoutMs: 200 });
     await expect(keys.findKey(es1)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
   });

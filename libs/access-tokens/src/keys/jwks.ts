@@ -14,7 +14,7 @@ const jwk = z.looseObject({
   kid: z.string().regex(KEY_ID_PATTERN),
   alg: z.enum(['RS256', 'ES256']).optional(),
   use: z.literal('sig').optional(),
-  // RFC 7517, section 4.3: nothing named twice.
+  // RFC 7517, section 4.3: no duplicate operations.
   key_ops: z
     .array(z.string())
     .refine((operations) => operations.includes('verify') && new Set(operations).size === operations.length)
@@ -23,10 +23,10 @@ const jwk = z.looseObject({
 const jwks = z.object({ keys: z.array(z.unknown()).max(100) });
 
 /**
- * The keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. Entries that we do not understand,
- * cannot import or must not use (symmetric, weak, for encryption, without a usable `kid`) are left out, as
- * the RFC asks.
- * @throws {Error} when it is not a JWK Set at all, or names one key id twice
+ * Returns the keys of a JWK Set (RFC 7517) that can verify this issuer's tokens. As the RFC requires, skips
+ * entries that are not understood, cannot be imported or must not be used: symmetric, weak, for encryption,
+ * or without a usable `kid`.
+ * @throws {Error} when the document is not a JWK Set, or two entries share a key id
  */
 function keysFromJwks(document: unknown, issuer: string | undefined): VerificationKey[] {
   const keys = jwks.parse(document).keys.map((entry) => keyFromJwk(entry, issuer));
@@ -52,22 +52,25 @@ function keyFromJwk(entry: unknown, issuer: string | undefined): VerificationKey
 }
 
 interface JwksKeysOptions {
-  /** Address of the JWK Set. Configuration, never a token's `jku`. */
+  /** Address of the JWK Set. It comes from configuration, never from a token's `jku`. */
   url: string;
-  /** Whose keys they are; left out: the platform's own issuer's. Tokens of others never cause a request. */
+  /**
+   * The issuer that owns the keys; the platform's own issuer by default. If set, tokens of other issuers
+   * cause no request.
+   */
   issuer?: string;
   fetch?: typeof globalThis.fetch;
   clock?: Clock;
   /**
-   * After this the set is read again in the background; after twice as long, before it is used. Default 30 s,
-   * so that a removed key is refused within 60 s.
+   * At this age the set is reloaded in the background; at twice this age, before it is used again. Default
+   * 30 s, so that a removed key is refused within 60 s.
    */
   refreshIntervalMs?: number;
-  /** Shortest time between two requests, whatever key ids tokens name. Default 5 s. */
+  /** Minimum time between two requests, however many unknown key ids tokens name. Default 5 s. */
   cooldownMs?: number;
-  /** Longest wait for an answer. Default 2 s. */
+  /** Request timeout. Default 2 s. */
   timeoutMs?: number;
-  /** How long known keys serve while the address is out of reach. Default 15 min. */
+  /** Maximum age of the cached keys while the address is unreachable. Default 15 min. */
   maxStaleMs?: number;
 }
 
@@ -80,14 +83,17 @@ const DEFAULTS = {
 const MAX_DOCUMENT_BYTES = 256 * 1024;
 
 /**
- * The address of one of auth-service's routes (path without leading slash), below whatever path the service
- * is published under.
+ * Returns the URL of a route of auth-service, below the path prefix of `authServiceUrl` if it has one.
+ * @param path path without a leading slash
  */
 export function authServiceAddress(authServiceUrl: string, path: string): URL {
   return new URL(path, authServiceUrl.endsWith('/') ? authServiceUrl : `${authServiceUrl}/`);
 }
 
-/** The asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see `JwksKeys`. */
+/**
+ * Returns a source of the asymmetric keys that auth-service publishes at `/auth/.well-known/jwks.json`; see
+ * `JwksKeys`.
+ */
 export function authServiceKeys({
   authServiceUrl,
   ...options
@@ -97,16 +103,16 @@ export function authServiceKeys({
 }
 
 /**
- * Keys from a JWK Set over HTTP: cached, read again in time and when a token names an unknown key
- * (rate-limited, one request at a time, bounded wait). RS256 and ES256 only: a published key is never a
- * shared secret.
+ * Caches the keys of a JWK Set that it reads over HTTP. Reloads the set when it is old and when a token names
+ * an unknown key: one request at a time, with a cooldown and a timeout. RS256 and ES256 only, because a
+ * published key cannot be a shared secret.
  */
 export class JwksKeys implements KeySource {
   private readonly ring = new KeyRing();
   private readonly settings: typeof DEFAULTS & JwksKeysOptions;
   private readonly clock: Clock;
   private loadedAtMs = -Infinity;
-  private askedAtMs = -Infinity;
+  private requestedAtMs = -Infinity;
   private lastFailure: unknown = null;
   private refreshing: Promise<void> | null = null;
 
@@ -123,7 +129,7 @@ export class JwksKeys implements KeySource {
     if (key) return key;
     await this.refresh();
     const found = this.currentKey(query);
-    // "No such key" is an answer only when the set could be read; else the key may be the newest one.
+    // If the set could not be read, the key may be a new one, so it must not be reported as unknown.
     if (!found && this.lastFailure) throw this.unavailable();
     return found;
   }
@@ -147,12 +153,12 @@ export class JwksKeys implements KeySource {
     return new TokenVerificationUnavailableError('keys', { cause: this.lastFailure });
   }
 
-  /** Reads the set, joins the reading under way, or does nothing within the cooldown. Never rejects. */
+  /** Reads the set, or joins the request in flight, or does nothing within the cooldown. Never rejects. */
   private refresh(): Promise<void> {
     if (this.refreshing) return this.refreshing;
     const nowMs = this.clock.monotonicMs();
-    if (nowMs - this.askedAtMs < this.settings.cooldownMs) return Promise.resolve();
-    this.askedAtMs = nowMs;
+    if (nowMs - this.requestedAtMs < this.settings.cooldownMs) return Promise.resolve();
+    this.requestedAtMs = nowMs;
     this.refreshing = this.load(nowMs)
       .catch((error: unknown) => {
         this.lastFailure = error;
@@ -163,7 +169,7 @@ export class JwksKeys implements KeySource {
     return this.refreshing;
   }
 
-  private async load(askedAtMs: number): Promise<void> {
+  private async load(requestedAtMs: number): Promise<void> {
     const response = await (this.settings.fetch ?? globalThis.fetch)(this.settings.url, {
       headers: { accept: 'application/jwk-set+json, application/json' },
       redirect: 'error',
@@ -171,11 +177,11 @@ export class JwksKeys implements KeySource {
     });
     if (response.status !== 200) {
       await response.body?.cancel();
-      throw new Error(`the JWK Set was answered with ${response.status}`);
+      throw new Error(`the request for the JWK Set failed with status ${response.status}`);
     }
     const document: unknown = JSON.parse(await boundedText(response));
     this.ring.replace(keysFromJwks(document, this.settings.issuer));
-    this.loadedAtMs = askedAtMs;
+    this.loadedAtMs = requestedAtMs;
     this.lastFailure = null;
   }
 }

@@ -6,7 +6,7 @@ import { combineKeys, createVerificationKey, KeyRing, staticKeys } from './keys'
 const query = { kid: 'hs-1', alg: 'HS256', issuer: ISSUER } as const;
 
 describe('createVerificationKey', () => {
-  it('refuses keys that are weak, of another kind, or under an unusable id', () => {
+  it('refuses a weak key, a key of the wrong type, and an unusable key id', () => {
     const weakRsa = generateKeyPairSync('rsa', { modulusLength: 1_024 }).publicKey;
     const otherCurve = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey;
     for (const material of [
@@ -21,7 +21,7 @@ describe('createVerificationKey', () => {
     }
   });
 
-  it('takes public keys as PEM, JWK or imported, and keeps only the public half of a private one', () => {
+  it('accepts public keys as PEM, JWK or KeyObject, and keeps only the public half of a private key', () => {
     for (const publicKey of [
       ec.publicKey,
       ec.privateKey,
@@ -44,13 +44,13 @@ describe('KeyRing', () => {
     expect(ring.findKey({ alg: 'HS256', issuer: ISSUER })).toBeNull();
   });
 
-  it('refuses two keys of one name', () => {
+  it('refuses two keys with the same issuer and key id', () => {
     const key = { kid: 'a', alg: 'HS256', secret: HMAC_SECRET } as const;
     expect(() => staticKeys([key, key])).toThrow(RangeError);
     expect(() => staticKeys([key, { ...key, issuer: ISSUER }])).not.toThrow();
   });
 
-  it('counts a generation only when the keys changed', () => {
+  it('changes its generation only when the keys change', () => {
     const ring = new KeyRing(testKeys());
     ring.replace(testKeys());
     expect(ring.generation()).toBe(0);
@@ -63,17 +63,17 @@ describe('combineKeys', () => {
   const keys = staticKeys([{ kid: 'hs-1', alg: 'HS256', secret: HMAC_SECRET }]);
   const broken = { findKey: () => Promise.reject(new Error('down')), generation: () => 0 };
 
-  it('takes the first key found, past a source that is out of reach', async () => {
+  it('returns the first key found and skips a source that fails', async () => {
     expect(await combineKeys(broken, keys).findKey(query)).not.toBeNull();
     expect(await combineKeys(keys, broken).findKey(query)).not.toBeNull();
   });
 
-  it('does not call a key unknown while a source is out of reach', async () => {
+  it('does not report a key as unknown while a source fails', async () => {
     await expect(combineKeys(keys, broken).findKey({ ...query, kid: 'x' })).rejects.toThrow('down');
     expect(await combineKeys(keys, keys).findKey({ ...query, kid: 'x' })).toBeNull();
   });
 
-  it('vouches for nothing when one of its sources cannot', () => {
+  it('reports no generation if one of its sources reports none', () => {
     expect(combineKeys(keys, broken).generation?.()).toBe(0);
     expect(combineKeys(keys, { findKey: () => null }).generation?.()).toBeNull();
     expect(combineKeys(keys, { ...broken, generation: () => null }).generation?.()).toBeNull();

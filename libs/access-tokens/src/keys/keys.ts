@@ -6,19 +6,18 @@ import type { SigningAlgorithm } from '../token/parse-token';
 const MIN_HMAC_KEY_BYTES = 32;
 const MIN_RSA_MODULUS_BITS = 2_048;
 
-/** A key that verifies signatures: imported once, bound to one algorithm and one issuer. */
+/** An imported key for verifying signatures, bound to one algorithm and one issuer. */
 export interface VerificationKey {
-  /** Tokens name it by this; a key without one verifies only tokens without one. */
+  /** The `kid` that tokens name. A key without one verifies only tokens without one. */
   readonly kid: string | undefined;
   readonly alg: SigningAlgorithm;
-  /** Whose tokens it verifies; undefined: the platform's own issuer. */
+  /** The issuer whose tokens it verifies; undefined for the platform's own issuer. */
   readonly issuer: string | undefined;
   readonly key: KeyObject;
 }
 
 /**
- * A public key as JSON (RFC 7517). A type of its own: Node's typings have moved theirs from one major version
- * to the next.
+ * A public key as JSON (RFC 7517). Declared here because Node's typings move theirs between major versions.
  */
 export interface PublicJwk {
   readonly kty?: string | undefined;
@@ -29,19 +28,16 @@ export interface PublicJwk {
   readonly y?: string | undefined;
 }
 
-/**
- * A key as configuration holds it. HS256 takes a secret; RS256 and ES256 take a public key, as PEM, JWK or
- * imported.
- */
+/** A key to import. HS256 takes a secret; RS256 and ES256 take a public key as PEM, JWK or `KeyObject`. */
 export type KeyMaterial = { kid?: string; issuer?: string } & (
   { alg: 'HS256'; secret: Buffer } | { alg: 'RS256' | 'ES256'; publicKey: string | PublicJwk | KeyObject }
 );
 
 /**
  * Imports a key and checks that it fits its algorithm.
- * @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, another curve than
- * P-256, a key of another kind than the algorithm's, or a `kid` that no token may carry. The message holds no
- * key material.
+ * @throws {RangeError} for an HMAC key under 32 bytes, an RSA modulus under 2,048 bits, a curve other than
+ * P-256, a key type that does not match the algorithm, or a `kid` that no token may carry. The message holds
+ * no key material.
  */
 export function createVerificationKey(material: KeyMaterial): VerificationKey {
   const { kid, alg, issuer } = material;
@@ -82,28 +78,34 @@ function importPublicKey(material: string | PublicJwk | KeyObject): KeyObject {
     : createPublicKey({ key: material as JsonWebKeyInput['key'], format: 'jwk' });
 }
 
-/** What a token says about its key. Unverified: good for looking up, never for building a key. */
+/**
+ * What a token's header and `iss` claim say about its key. Unverified: use it only to look up a key, never to
+ * build one.
+ */
 export interface KeyQuery {
   kid?: string | undefined;
   alg: SigningAlgorithm;
   issuer: string;
 }
 
-/** Where verification keys come from. */
+/** A source of verification keys. */
 export interface KeySource {
-  /** The current key that this issuer's tokens of this `kid` and algorithm are signed with, or null.
-   *  @throws {TokenVerificationUnavailableError} when that cannot be known now */
+  /**
+   * Returns the current key for this issuer, `kid` and algorithm, or null if there is no such key.
+   * @throws {TokenVerificationUnavailableError} when the source cannot be read
+   */
   findKey(query: KeyQuery): VerificationKey | null | Promise<VerificationKey | null>;
   /**
-   * A number that changes whenever a key was added, replaced or removed, so that verified tokens may be
-   * remembered in between; null: "ask `findKey` again". A source without it is asked for every request.
+   * Returns a number that changes whenever a key is added, replaced or removed, so that verified tokens can
+   * be cached until then. Null disables the cache for now: call `findKey`. A source without this method is
+   * queried on every request.
    */
   generation?(): number | null;
 }
 
 /**
- * Asks several sources in order; the first that has the key answers. A source that is out of reach stops the
- * search only when no later one has the key either.
+ * Combines several sources. `findKey` queries them in order and returns the first match. If no source has the
+ * key and any of them failed, it rejects with the first failure.
  */
 export function combineKeys(...sources: readonly KeySource[]): KeySource {
   return {
@@ -126,7 +128,7 @@ async function findInOrder(sources: readonly KeySource[], query: KeyQuery): Prom
   return null;
 }
 
-/** Sums what only ever grows: the sum changes when any part does. */
+/** Returns the sum of the generations. Each one only increases, so the sum changes when any of them does. */
 function combinedGeneration(sources: readonly KeySource[]): number | null {
   let sum = 0;
   for (const source of sources) {
@@ -137,7 +139,7 @@ function combinedGeneration(sources: readonly KeySource[]): number | null {
   return sum;
 }
 
-/** Keys held in memory, replaced as a whole; what loads keys from a database or a URL keeps them here. */
+/** Keys held in memory and replaced as a whole. Loaders of keys from a database or a URL store them here. */
 export class KeyRing implements KeySource {
   private byName: ReadonlyMap<string, VerificationKey>;
   private replacements = 0;
@@ -148,7 +150,7 @@ export class KeyRing implements KeySource {
   }
 
   /**
-   * From now on exactly these keys are current.
+   * Replaces all keys.
    * @throws {RangeError} when two keys of one issuer share a key id
    */
   replace(keys: readonly VerificationKey[]): void {
@@ -169,8 +171,8 @@ export class KeyRing implements KeySource {
 }
 
 /**
- * Keys that never change while the process runs.
- * @throws {RangeError} as `createVerificationKey` and `KeyRing` do
+ * Returns a source whose keys never change.
+ * @throws {RangeError} see `createVerificationKey` and `KeyRing`
  */
 export function staticKeys(keys: readonly KeyMaterial[]): KeySource {
   return new KeyRing(keys.map(createVerificationKey));

@@ -23,7 +23,7 @@ const OLD = {
 };
 
 describe('token settings', () => {
-  it('accepts the current key and the others while keys are rotated', async () => {
+  it('accepts the current, previous and next keys during a rotation', async () => {
     const { keys } = configuredTokens(
       load({ ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: `before:${text(2)}, after:${text(3)},current:${text(1)}` }),
     );
@@ -31,7 +31,7 @@ describe('token settings', () => {
     expect(await keys.findKey(hs256('other'))).toBeNull();
   });
 
-  it('binds the keys of legacy issuers to them', async () => {
+  it('binds the keys of a legacy issuer to that issuer', async () => {
     const { keys, legacyIssuers } = configuredTokens(load({ LEGACY_ISSUERS: legacy(OLD) }));
     expect(legacyIssuers).toEqual([{ issuer: 'https://old.test', audience: 'old' }]);
     expect(await keys.findKey(hs256('o1', OLD.issuer))).not.toBeNull();
@@ -39,7 +39,7 @@ describe('token settings', () => {
     expect(await keys.findKey(hs256('o1'))).toBeNull();
   });
 
-  it('needs neither', () => {
+  it('defaults to no previous keys and no legacy issuers', () => {
     expect(load({})).toMatchObject({ ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: [], LEGACY_ISSUERS: [] });
   });
 
@@ -58,8 +58,8 @@ describe('token settings', () => {
   });
 
   it.each([
-    ['no JSON', 'https://old.test'],
-    ['no list', JSON.stringify(OLD)],
+    ['a text that is not JSON', 'https://old.test'],
+    ['JSON that is not a list', JSON.stringify(OLD)],
     ['an issuer without keys', legacy({ ...OLD, keys: [] })],
     ['a short key', legacy({ ...OLD, keys: [{ secret: 'c2hvcnQ' }] })],
     ['an unknown member', legacy({ ...OLD, alg: 'none' })],
@@ -69,7 +69,7 @@ describe('token settings', () => {
     expect(() => load({ LEGACY_ISSUERS: given })).not.toThrow('c2hvcnQ');
   });
 
-  it('refuses another secret under the current key id', () => {
+  it('refuses a different secret under the current key id', () => {
     const config = load({ ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: `current:${text(2)}` });
     expect(() => configuredTokens(config)).toThrow('share the key id current');
   });

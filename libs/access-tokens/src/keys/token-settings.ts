@@ -8,13 +8,13 @@ import { KEY_ID_PATTERN } from '../token/parse-token';
 import { staticKeys } from './keys';
 import type { KeyMaterial, KeySource } from './keys';
 
-/** A symmetric key and the name that tokens call it by. */
+/** A symmetric key and its key id. */
 export interface HmacKey {
   kid: string;
   secret: Buffer;
 }
 
-/** An issuer from before this platform, with the keys of its tokens. */
+/** A legacy issuer with its keys. */
 interface ConfiguredLegacyIssuer extends LegacyIssuer {
   keys: readonly { kid?: string | undefined; secret: Buffer }[];
 }
@@ -33,7 +33,8 @@ const legacyIssuerList = z.array(
 );
 
 /**
- * HMAC keys given as `kid:base64url,kid:base64url,…`, each of at least 32 bytes and with a `kid` of its own.
+ * Schema of HMAC keys written as `kid:base64url,kid:base64url,…`. Each key has at least 32 bytes and a unique
+ * `kid`.
  */
 export function hmacKeyList(): z.ZodType<readonly HmacKey[], string> {
   const list = z.string().transform((text, context): HmacKey[] => {
@@ -59,8 +60,8 @@ function readHmacKey(entry: string): HmacKey | null {
 }
 
 /**
- * Legacy issuers given as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…", "secret":
- * "base64url"}]}]`. A key without `kid` verifies the tokens that name none.
+ * Schema of legacy issuers written as JSON: `[{"issuer": "…", "audience": "…", "keys": [{"kid": "…",
+ * "secret": "base64url"}]}]`. A key without `kid` verifies tokens without `kid`.
  */
 function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], string> {
   const list = z.string().transform((text, context) => {
@@ -78,7 +79,7 @@ function legacyIssuerSettings(): z.ZodType<readonly ConfiguredLegacyIssuer[], st
   return list.refine((all) => isDistinct(all.map(({ issuer }) => issuer)), 'must not name one issuer twice');
 }
 
-/** The value of a JSON text; undefined when it is none. */
+/** Returns the parsed value, or undefined if the text is not JSON. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -92,26 +93,27 @@ function isDistinct(names: readonly string[]): boolean {
   return new Set(names).size === names.length;
 }
 
-/** What every service reads to know the tokens it accepts; spread it into the service's own schema. */
+/**
+ * Environment variables that define which tokens a service accepts. Spread it into the service's own schema.
+ */
 export const tokenConfigShape = {
   TOKEN_ISSUER: name,
   TOKEN_AUDIENCE: name,
   ACCESS_TOKEN_HMAC_KEY: hmacSecret,
   ACCESS_TOKEN_HMAC_KEY_ID: keyId,
   /**
-   * Further HS256 keys that verify but never sign: the one before, or the one to come while it is being
-   * rolled out.
+   * Further HS256 keys that verify but never sign: the previous key, or the next one while it is rolled out.
    */
   ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
-  /** Issuers from before this platform whose tokens are still accepted. */
+  /** Issuers that predate this platform and whose tokens are still accepted. */
   LEGACY_ISSUERS: legacyIssuerSettings().default([]),
 };
 
 export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /**
- * The tokens that configuration alone says a service accepts; asymmetric keys come from elsewhere and are
- * combined with `keys`.
+ * The accepted tokens as far as the configuration defines them. Add asymmetric keys from other sources with
+ * `combineKeys`.
  */
 interface ConfiguredTokens {
   issuer: string;
@@ -136,8 +138,9 @@ export function configuredTokens(config: TokenConfig): ConfiguredTokens {
 }
 
 /**
- * The current key and the others. The others may repeat it, so that one list can stay the same throughout a
- * rotation; another secret under its key id is a mistake that the key ring refuses.
+ * Returns the current key followed by the others, without a repetition of the current one. That way one list
+ * can stay the same throughout a rotation. A different secret under the current key id is kept, and the key
+ * ring then refuses it.
  */
 export function withoutRepetition(current: HmacKey, others: readonly HmacKey[]): HmacKey[] {
   return [
@@ -155,12 +158,15 @@ function legacyKeys({ issuer, keys }: ConfiguredLegacyIssuer): KeyMaterial[] {
   }));
 }
 
-/** What a service reads to accept the tokens of auth-service; spread it into the service's own schema. */
+/**
+ * Environment variables of a service that accepts tokens of auth-service. Spread it into the service's own
+ * schema.
+ */
 export const authServiceConfigShape = {
   ...tokenConfigShape,
-  /** Where public keys and the revocation feed are read. */
+  /** Base address for public keys and the revocation feed. */
   AUTH_SERVICE_URL: z.url({ protocol: /^https?$/ }),
-  /** The service's own identity, with which it reads the feed. */
+  /** The service's own identity, used to read the revocation feed. */
   SERVICE_APPLICATION_KEY: z.string().min(1),
   SERVICE_SHARED_SECRET: z.string().min(1),
   SERVICE_USER_NAME: z.string().min(1),
@@ -169,8 +175,8 @@ export const authServiceConfigShape = {
 type AuthServiceConfig = z.output<z.ZodObject<typeof authServiceConfigShape>>;
 
 /**
- * The identity of a service, with which it asks auth-service for tokens of its own: what `TokenProvider` of
- * the client library takes.
+ * The identity with which a service requests its own tokens: the options of `TokenProvider` in
+ * `@platform/auth-client`.
  */
 interface ServiceIdentity {
   authServiceUrl: string;
@@ -182,8 +188,8 @@ interface ServiceIdentity {
 }
 
 /**
- * The options of a service that accepts the tokens of auth-service: its configured and its published keys,
- * and its revocations, which are read with tokens from `provideTokens`.
+ * Returns the options for accepting tokens of auth-service: configured keys, published keys and revocations.
+ * The revocations are read with tokens from `provideTokens`.
  * @throws {RangeError} when two different keys of one issuer share a key id
  */
 export function authServiceTokens(

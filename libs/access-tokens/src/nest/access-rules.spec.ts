@@ -96,12 +96,12 @@ describe('who may call a route', () => {
     expect(callers.filter((caller) => access.allows(context, caller as unknown as Caller))).toEqual(allowed);
   });
 
-  it.each(['open', 'enter', 'bell'] as const)('of %s: everybody', (name) => {
+  it.each(['open', 'enter', 'bell'] as const)('of %s: anybody', (name) => {
     const { controller, handler } = routeOf(name);
     expect(documentedAccess(controller, handler)).toEqual({ isPublic: true, needs: null });
   });
 
-  it('cannot be nobody, or everybody by naming no persona', () => {
+  it('requires at least one persona, and not None', () => {
     const anyOf: Persona[] = [];
     expect(() => RequirePersona(...(anyOf as [Persona]))).toThrow('name at least one persona, and not None');
     expect(() => RequirePersona(Persona.Customer, Persona.None)).toThrow(RangeError);
@@ -109,7 +109,7 @@ describe('who may call a route', () => {
 });
 
 describe('the caller of a request', () => {
-  it('is who the guard has let through; a public route has none', () => {
+  it('is the user that the guard set; a public route has none', () => {
     const user = PARTNER as unknown as Caller;
     expect(callerOf({ headers: {}, user })).toBe(user);
     expect(() => callerOf({ headers: {} })).toThrow('a public route has no caller');

@@ -6,23 +6,22 @@ import type { Personas } from '@platform/personas';
 import { CUSTOMER_GLOBAL_ADMINISTRATOR, isInternalAdministrator } from '../token/caller';
 import type { Caller } from '../token/caller';
 
-/** Metadata key that opens a route to everybody. */
+/** Metadata key of routes that need no token. */
 const PUBLIC_ROUTE = 'platform:public';
 const REQUIRED_PERSONAS = 'platform:required-personas';
 const INTERNAL_ADMINISTRATOR_ONLY = 'platform:internal-administrator';
 
 /**
- * No token needed. On a method, or on a controller for all its methods but those that require something
- * themselves.
+ * Makes a route public: no token needed. On a controller it applies to every method, except methods with a
+ * requirement of their own.
  */
 export function Public(): CustomDecorator {
   return SetMetadata(PUBLIC_ROUTE, true);
 }
 
 /**
- * The caller must hold at least one of these personas, else 403. On a method it replaces the controller's.
- * @throws {RangeError} without a persona, or for None: such a route would be open to nobody, or meant to
- * everybody
+ * Requires at least one of these personas, else 403. On a method it replaces the controller's requirement.
+ * @throws {RangeError} without a persona, or for `None`: no caller could ever use that route
  */
 export function RequirePersona(...anyOf: readonly [Persona, ...Persona[]]): CustomDecorator {
   if (anyOf.length === 0 || anyOf.includes(Persona.None))
@@ -31,20 +30,22 @@ export function RequirePersona(...anyOf: readonly [Persona, ...Persona[]]): Cust
 }
 
 /**
- * The caller must be an internal administrator (persona InternalPartner or role CustomerGlobalAdministrator),
- * else 403.
+ * Requires an internal administrator (persona InternalPartner or role CustomerGlobalAdministrator), else 403.
  */
 export function RequireInternalAdministrator(): CustomDecorator {
   return SetMetadata(INTERNAL_ADMINISTRATOR_ONLY, true);
 }
 
-/** A request that the guard has let through. */
+/** A request that passed the guard. */
 export interface AuthenticatedRequest {
   headers: { authorization?: string };
   user?: Caller;
 }
 
-/** The caller of a request that the guard let through. @throws {Error} on a public route: it has no caller */
+/**
+ * Returns the caller of a request that passed the guard.
+ * @throws {Error} on a public route, which has no caller
+ */
 export function callerOf(request: AuthenticatedRequest): Caller {
   if (!request.user) throw new Error('a public route has no caller');
   return request.user;
@@ -62,7 +63,7 @@ interface AccessRule {
 
 type Handler = ReturnType<ExecutionContext['getHandler']>;
 
-/** Reads the decorators of routes, once per route. */
+/** Reads the access decorators of each route once and caches the rule. */
 @Injectable()
 export class RouteAccess {
   private readonly rules = new WeakMap<Type, Map<Handler, AccessRule>>();
@@ -73,7 +74,7 @@ export class RouteAccess {
     return this.ruleOf(context).isPublic;
   }
 
-  /** True when the route's decorators let this caller through. */
+  /** Returns true if the route's decorators allow this caller. */
   allows(context: ExecutionContext, caller: Caller): boolean {
     const { anyOf, internalAdministratorOnly } = this.ruleOf(context);
     if (anyOf !== undefined && !hasAnyPersona(caller.personas, anyOf)) return false;
@@ -91,14 +92,15 @@ export class RouteAccess {
   }
 }
 
-/** What the decorators of a route say; the guard and the API document both read them here. */
+/** Returns the access rule that a route's decorators define. Used by both the guard and the API document. */
 function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflector()): AccessRule {
   const read = <T>(key: string): T | undefined => reflector.getAllAndOverride<T>(key, [handler, controller]);
   const requiresItself =
     reflector.get<unknown>(REQUIRED_PERSONAS, handler) !== undefined ||
     reflector.get<unknown>(INTERNAL_ADMINISTRATOR_ONLY, handler) !== undefined;
   return {
-    // A requirement on the method is stronger than an open controller; both on one method fail closed.
+    // A requirement on the method overrides a public controller. If one method has both, the requirement wins
+    // (fail closed).
     isPublic: !requiresItself && read<boolean>(PUBLIC_ROUTE) === true,
     anyOf: read<Personas>(REQUIRED_PERSONAS),
     internalAdministratorOnly: read<boolean>(INTERNAL_ADMINISTRATOR_ONLY) === true,
@@ -107,11 +109,11 @@ function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflec
 
 export interface RouteRequirement {
   readonly isPublic: boolean;
-  /** In words, to be read after "Needs"; null: any valid token will do. */
+  /** A phrase that completes "Needs …"; null if any valid token will do. */
   readonly needs: string | null;
 }
 
-/** Who may call a route, as an API document says it: read from the decorators that the guard obeys. */
+/** Describes for the API document who may call a route, from the same decorators that the guard enforces. */
 export function documentedAccess(controller: Type, handler: Handler): RouteRequirement {
   const { isPublic, anyOf, internalAdministratorOnly } = accessRuleOf(controller, handler);
   if (isPublic) return { isPublic: true, needs: null };

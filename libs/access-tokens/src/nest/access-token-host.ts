@@ -3,28 +3,28 @@ import type { Clock } from '@platform/time';
 import type { RevocationFeed } from '../revocations/revocation-feed';
 import type { AccessTokenFailure, AccessRefusal } from '../token/access-token-error';
 
-/** As much of a response as Express and Fastify have in common. */
+/** The part of a response that Express and Fastify share. */
 export interface ResponseHeaders {
   header(name: string, value: string): unknown;
 }
 
 /**
- * The application that the guard stands in: how it refuses, and what it watches. This one suits any Nest
- * application; a subclass suits one with an error format and metrics of its own.
+ * Hooks with which the application customises the guard: how to refuse a request, and what to observe. This
+ * class works in any Nest application; subclass it for another error format or for metrics.
  */
 export class AccessTokenHost {
   readonly clock?: Clock;
 
-  /** The exception that refuses a request. */
+  /** Returns the exception to throw for a refused request. */
   refuse({ status, detail, headers }: AccessRefusal, response: ResponseHeaders, cause?: unknown): Error {
-    // Nest's own exceptions carry no headers.
+    // Nest's exceptions carry no headers.
     for (const [name, value] of Object.entries(headers)) response.header(name, value);
     return new HttpException({ statusCode: status, message: detail }, status, { cause });
   }
 
-  /** Told of each request that is refused for its token. */
+  /** Called for every request that is refused because of its token. */
   refused(_reason: AccessTokenFailure | 'unavailable'): void {}
 
-  /** Told once of the feed, before it starts. */
+  /** Called once with the revocation feed, before it starts. */
   watch(_revocations: RevocationFeed): void {}
 }

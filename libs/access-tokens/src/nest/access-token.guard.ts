@@ -11,8 +11,8 @@ import type { ResponseHeaders } from './access-token-host';
 import { ACCESS_TOKEN_STRATEGY, beginVerification, refusalOf } from './access-token.strategy';
 
 /**
- * Lets a request through when its access token is good and the route's decorators allow its caller: 401, 403,
- * 503.
+ * Admits a request whose access token is valid and whose caller satisfies the route's decorators. Otherwise
+ * 401, 403 or 503.
  */
 @Injectable()
 export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
@@ -25,18 +25,18 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
   }
 
   /**
-   * Answers at once for a token verified before: nearly every request, and a promise would cost it several
-   * turns.
+   * Returns synchronously for a cached token, which is nearly every request. A promise would cost several
+   * microtask turns.
    */
   override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    // Global guards also stand before message handlers; those have no bearer token.
+    // Global guards also run for message handlers, which carry no bearer token.
     if (context.getType() !== 'http' || this.access.isPublic(context)) return true;
-    // switchToHttp() makes three functions each time.
+    // switchToHttp() would allocate three closures per request.
     const request = context.getArgByIndex<AuthenticatedRequest>(0);
-    const remembered = this.recall(request, context);
-    if (!remembered) return this.verify(context, request);
-    request.user = remembered;
-    return this.authorize(context, remembered);
+    const cached = this.recall(request, context);
+    if (!cached) return this.verify(context, request);
+    request.user = cached;
+    return this.authorize(context, cached);
   }
 
   private async verify(context: ExecutionContext, request: AuthenticatedRequest): Promise<boolean> {
@@ -50,7 +50,7 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
     return true;
   }
 
-  /** Passport's verdict: an error, a caller, or in `info` why there is none. */
+  /** Handles Passport's result: an error, a caller, or no caller and the reason in `info`. */
   override handleRequest<T = Caller>(
     error: unknown,
     caller: T | false | null,

@@ -17,12 +17,12 @@ interface Verification {
 }
 
 /**
- * Passport keeps its strategies in one place per process, where several applications may run (tests). So the
- * strategy holds nothing of its own: each request brings the verifier of its application.
+ * The verifier to use for each request. Passport registers strategies per process, and several applications
+ * may run in one process (in tests), so the strategy itself must hold no application state.
  */
 const verifications = new WeakMap<AuthenticatedRequest, Verification>();
 
-/** Must precede the strategy for each request. */
+/** Registers the verifier for a request. Call it before the strategy runs. */
 export function beginVerification(request: AuthenticatedRequest, verifier: AccessTokenVerifier): void {
   verifications.set(request, { verifier });
 }
@@ -33,7 +33,10 @@ function verificationOf(request: AuthenticatedRequest): Verification {
   return verification;
 }
 
-/** Our strict checks before the signature; yields the one key that this token must be signed with. */
+/**
+ * Runs our strict checks that precede the signature, and supplies the one key that must have signed the
+ * token.
+ */
 const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: string, done) => {
   const verification = verificationOf(request);
   verification.verifier.prepare(token).then((prepared) => {
@@ -43,9 +46,9 @@ const provideKey: SecretOrKeyProvider<AuthenticatedRequest> = (request, token: s
 };
 
 /**
- * Why a request was refused, from what passport-jwt reports. Our own errors from before the signature come
- * through as they are (an outage among them must not look like a bad token); once a key was provided, only
- * the signature can have failed.
+ * Maps what passport-jwt reports to the reason for the refusal. An error before a key was provided is our own
+ * and is returned unchanged: it may be an outage, which must not look like a bad token. After that, only the
+ * signature can have failed.
  */
 export function refusalOf(request: AuthenticatedRequest, reported: unknown): unknown {
   const { prepared } = verificationOf(request);
@@ -53,8 +56,8 @@ export function refusalOf(request: AuthenticatedRequest, reported: unknown): unk
 }
 
 /**
- * passport-jwt's strategy: it has jsonwebtoken verify the signature, between our strict checks before and
- * after.
+ * The passport-jwt strategy: jsonwebtoken verifies only the signature; our strict checks run before and after
+ * it.
  */
 @Injectable()
 export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN_STRATEGY) {
@@ -70,8 +73,8 @@ export class AccessTokenStrategy extends PassportStrategy(Strategy, ACCESS_TOKEN
   }
 
   /**
-   * Called by passport-jwt once the signature is good.
-   * @throws {AccessTokenError} when anything else is not
+   * Called by passport-jwt after it verified the signature.
+   * @throws {AccessTokenError} when any other check fails
    */
   validate(request: AuthenticatedRequest): Caller {
     const { verifier, prepared } = verificationOf(request);

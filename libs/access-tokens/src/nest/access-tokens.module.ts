@@ -19,23 +19,21 @@ import { AccessTokenHost } from './access-token-host';
 import { AccessTokenGuard } from './access-token.guard';
 import { AccessTokenStrategy } from './access-token.strategy';
 
-/**
- * How `AccessTokensModule.forRootAsync` gets its options: `useFactory` is called with what `inject` names.
- */
+/** Options of `AccessTokensModule.forRootAsync`. `useFactory` receives the providers listed in `inject`. */
 interface AccessTokensAsyncOptions<Dependencies extends unknown[] = never[]> {
   imports?: ModuleMetadata['imports'];
   inject?: (InjectionToken | OptionalFactoryDependency)[];
   useFactory: (...dependencies: Dependencies) => AccessTokensOptions | Promise<AccessTokensOptions>;
   /**
-   * How the application refuses requests and watches the revocations; unless given, as any Nest application
-   * does.
+   * Customises refusals and observes the revocation feed. Default: `AccessTokenHost`, which suits any Nest
+   * application.
    */
   host?: Type<AccessTokenHost>;
 }
 
 const ACCESS_TOKENS_OPTIONS = Symbol('AccessTokensOptions');
 
-/** Ties the feed to the process: polls from boot until HTTP has closed. */
+/** Runs the feed from module initialisation until after the HTTP server has closed. */
 @Injectable()
 class RevocationFeedLifecycle implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private firstLoad: Promise<void> | null = null;
@@ -45,7 +43,7 @@ class RevocationFeedLifecycle implements OnModuleInit, OnApplicationBootstrap, O
     private readonly host: AccessTokenHost,
   ) {}
 
-  /** Not awaited yet: the rest of the start goes on while auth-service answers. */
+  /** Starts the first load without awaiting it, so that the rest of the start-up runs in parallel. */
   onModuleInit(): void {
     this.host.watch(this.feed);
     this.firstLoad = this.feed.start();
@@ -60,7 +58,7 @@ class RevocationFeedLifecycle implements OnModuleInit, OnApplicationBootstrap, O
   }
 }
 
-/** Installs the global guard: every route needs a valid access token unless it is `@Public()`. */
+/** Installs a global guard: every route needs a valid access token unless it is `@Public()`. */
 @Module({})
 export class AccessTokensModule {
   static forRootAsync<Dependencies extends unknown[]>(

@@ -9,13 +9,16 @@ import type { AccessRefusal, AccessTokenFailure } from '../token/access-token-er
 import { AccessTokenHost } from './access-token-host';
 import type { ResponseHeaders } from './access-token-host';
 
-/** The problem that answers a failed verification; any other error is returned as it is. */
+/** Returns the problem for a failed verification; any other error is returned unchanged. */
 export function accessProblem(error: unknown): unknown {
   const refusal = accessRefusal(error);
   return refusal === null ? error : new ProblemException({ ...refusal, cause: error });
 }
 
-/** A service of the platform: it refuses with problem details, and the feed decides its readiness. */
+/**
+ * Host for the platform's own services: refusals are problem details, and a stale revocation feed makes the
+ * service not ready.
+ */
 @Injectable()
 export class ServiceAccessTokenHost extends AccessTokenHost {
   private readonly refusals: Counter<'reason'>;
@@ -44,7 +47,7 @@ export class ServiceAccessTokenHost extends AccessTokenHost {
   override watch(revocations: RevocationFeed): void {
     this.metrics.sampledGauge(
       'revocation_feed_age_seconds',
-      'Time since the last complete answer about revocations; tokens are refused when it is too old',
+      'Time since the last complete read of the revocations; tokens are refused when it is too old',
       [],
       () => [{ labels: {}, value: revocations.ageMs / SECOND_MS }],
     );
@@ -53,11 +56,11 @@ export class ServiceAccessTokenHost extends AccessTokenHost {
     ]);
     this.metrics.sampledGauge(
       'revocation_feed_overflow_entries',
-      'Revocations known only roughly, for want of room: above 0, some tokens are refused that were not revoked',
+      'Revocations held only approximately because the exact index is full: above 0, some valid tokens are refused',
       [],
       () => [{ labels: {}, value: revocations.overflowSize }],
     );
-    // eslint-disable-next-line @typescript-eslint/require-await -- throwing inside makes it a rejection
+    // eslint-disable-next-line @typescript-eslint/require-await -- async turns a throw into a rejection
     this.health.addReadinessCheck({ name: 'revocations', check: async () => revocations.assertFresh() });
   }
 }

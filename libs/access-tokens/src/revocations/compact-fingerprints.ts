@@ -1,16 +1,16 @@
-/** Four 32-bit words. */
+/** A 128-bit key as four 32-bit words. */
 export type Key128 = Uint32Array;
 
-/** The first segment is small: most processes never know more than a few hundred revocations. */
+/** A new segment is small: most processes never hold more than a few hundred revocations. */
 const INITIAL_SLOTS = 64;
 const MAX_LOAD = 0.7;
-/** A filter word of 32 bits for every four slots. */
+/** One 32-bit filter word per four slots. */
 const SLOTS_PER_FILTER_WORD = 4;
 const SEGMENT_BITS = 6;
 
 /**
- * Open addressing with linear probing. `stride` words for a slot: a fingerprint of two words, and its instant
- * where there is one.
+ * A hash table with open addressing and linear probing. A slot has `stride` words: the two words of a
+ * fingerprint and, with stride 3, its instant.
  */
 class Segment {
   private slots = INITIAL_SLOTS;
@@ -26,7 +26,7 @@ class Segment {
     return this.words.byteLength + this.filter.byteLength;
   }
 
-  /** The instant of a fingerprint, 1 where there are no instants, 0 when it is not there. */
+  /** Returns the fingerprint's instant (1 in a table without instants), or 0 if it is absent. */
   get(low: number, high: number): number {
     const bits = filterBits(high);
     if (((this.filter[this.filterWordOf(low)] as number) & bits) !== bits) return 0;
@@ -52,12 +52,15 @@ class Segment {
     this.filter[word] = (this.filter[word] as number) | filterBits(high);
   }
 
-  /** By other bits than the slot, as far as there are any. */
+  /**
+   * Index of the filter word. Taken from bit 10 upwards, which the slot index uses only in segments of over
+   * 1,024 slots.
+   */
   private filterWordOf(low: number): number {
     return (low >>> 10) & (this.filter.length - 1);
   }
 
-  /** Where the fingerprint is, or where it would go. */
+  /** Returns the word index of the fingerprint's slot, or of the free slot in which to insert it. */
   private find(low: number, high: number): number {
     const { words, stride } = this;
     let slot = low & (this.slots - 1);
@@ -69,7 +72,7 @@ class Segment {
     }
   }
 
-  /** No fingerprint is zero in both words. */
+  /** A slot of two zero words is free: no fingerprint is all zero. */
   private isFree(at: number): boolean {
     return this.words[at] === 0 && this.words[at + 1] === 0;
   }
@@ -90,27 +93,27 @@ class Segment {
   }
 }
 
-/** Two bits of a fingerprint in its filter word. */
+/** Returns the two bits that a fingerprint sets in its filter word. */
 function filterBits(high: number): number {
   return (1 << (high & 31)) | (1 << ((high >>> 5) & 31));
 }
 
 /**
- * A set of fingerprints of 64 bits, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot
- * instead of the hundred and more that a Map of strings takes, and nothing for the garbage collector to walk.
- * Entries are only added or moved to a later instant. It grows by one of its segments at a time, so that it
- * never needs twice its memory.
+ * A set of 64-bit fingerprints, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot, where
+ * a Map of strings takes over a hundred. The garbage collector has nothing to traverse. Entries can only be
+ * added or raised to a later instant. One of the 64 segments grows at a time, so a resize never doubles the
+ * memory in use.
  *
- * Of a million entries and another key, two have the same fingerprint once in 10^13 times; then a token is
- * refused that was not revoked.
+ * With a million entries, a look-up of another key matches a stored fingerprint by chance once in 10^13
+ * times. A valid token is then refused.
  *
- * Nearly every look-up is for a key that is not there. A small Bloom filter says so for most of them from the
- * processor's cache.
+ * Nearly every look-up misses. A small Bloom filter per segment, which fits into the processor's cache,
+ * settles most of them.
  */
 export class CompactFingerprints {
   private readonly segments: readonly Segment[];
 
-  /** @param withInstants whether each fingerprint has an instant (whole seconds, 1 to 2^32 − 1) */
+  /** @param withInstants true to store an instant (whole seconds, 1 to 2^32 − 1) with each fingerprint */
   constructor(withInstants: boolean) {
     this.segments = Array.from({ length: 1 << SEGMENT_BITS }, () => new Segment(withInstants ? 3 : 2));
   }
@@ -119,17 +122,17 @@ export class CompactFingerprints {
     return this.segments.reduce((sum, { entries }) => sum + entries, 0);
   }
 
-  /** Bytes held. */
+  /** Size of the tables in bytes. */
   get byteLength(): number {
     return this.segments.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** The instant of a fingerprint, 1 where there are no instants, 0 when it is not there. */
+  /** Returns the fingerprint's instant (1 in a table without instants), or 0 if it is absent. */
   get({ low, high }: Fingerprint): number {
     return this.segmentOf(high).get(low, high);
   }
 
-  /** Adds a fingerprint, or moves its instant to a later one. True: it was not there. */
+  /** Adds a fingerprint, or raises its instant to a later one. Returns true if the fingerprint is new. */
   raise({ low, high }: Fingerprint, second: number): boolean {
     const segment = this.segmentOf(high);
     const before = segment.entries;
@@ -142,22 +145,23 @@ export class CompactFingerprints {
   }
 }
 
-/** 64 bits of a key's hash, never all zero. */
+/** The 64-bit hash of a key, never zero. */
 export interface Fingerprint {
   low: number;
   high: number;
 }
 
 /**
- * Hashes keys to fingerprints, in one reused object. Seeded per process, because anybody with a token can
- * have keys of their choice added.
+ * Hashes keys to fingerprints. Seeded per process, because any token holder can cause keys of their choice to
+ * be added.
  */
 export class Fingerprinter {
   private readonly fingerprint: Fingerprint = { low: 0, high: 0 };
 
-  /** @param seed eight words */
+  /** @param seed eight random words */
   constructor(private readonly seed: Uint32Array) {}
 
+  /** Returns the fingerprint of a key in one reused object, valid until the next call. */
   of(key: Key128): Fingerprint {
     const low = this.hash(key, 0, 0x9e3779b1);
     const high = this.hash(key, 4, 0xc2b2ae3d);
@@ -181,8 +185,8 @@ const OVERFLOW_BITS = 27;
 const OVERFLOW_PROBES = 5;
 
 /**
- * A Bloom filter of 16 MiB for what there is no more room for. It forgets nothing, but takes some other keys
- * for what it holds: one of 10^4 when it holds four million, one of 200 when it holds ten million.
+ * A Bloom filter of 16 MiB for the keys that exceed the exact tables. It has no false negatives. Its rate of
+ * false positives is 1 in 10^4 with four million keys, and 1 in 200 with ten million.
  */
 export class OverflowFilter {
   private readonly words = new Uint32Array(2 ** (OVERFLOW_BITS - 5));
@@ -199,7 +203,7 @@ export class OverflowFilter {
     return true;
   }
 
-  /** True: it was not there. */
+  /** Returns true if the key is new. */
   add({ low, high }: Fingerprint): boolean {
     let isNew = false;
     for (let probe = 0; probe < OVERFLOW_PROBES; probe += 1) {
@@ -216,8 +220,9 @@ const CELL_BITS = 21;
 const CELL_PROBES = 4;
 
 /**
- * Upper bounds of the instants for which there is no more room, in 8 MiB: never earlier than the key's own,
- * and perhaps later, by another key's. A token that is issued after every instant in it is covered by none.
+ * Upper bounds, in 8 MiB, of the instants that exceed the exact tables. A bound is never earlier than the
+ * key's own instant, but may be later, because keys share cells. A token issued after every stored instant is
+ * never refused.
  */
 export class OverflowInstants {
   private readonly cells = new Uint32Array(2 ** CELL_BITS);
@@ -235,7 +240,7 @@ export class OverflowInstants {
     return bound;
   }
 
-  /** True: something has changed. */
+  /** Returns true if a bound was raised. */
   raise({ low, high }: Fingerprint, second: number): boolean {
     let isNew = false;
     for (let probe = 0; probe < CELL_PROBES; probe += 1) {

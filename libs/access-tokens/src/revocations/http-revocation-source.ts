@@ -5,34 +5,37 @@ import type { Revocation, RevocationPage, RevocationSource } from './revocation-
 export interface HttpRevocationSourceOptions {
   /** Address of auth-service, e.g. `http://127.0.0.1:3001`. */
   authServiceUrl: string;
-  /** A token of the service's own identity, which must be an internal administrator's. */
+  /** Returns a token of the service's own identity, which must be an internal administrator. */
   bearerToken(): Promise<string>;
-  /** Told of a token that was refused with 401, so that the next `bearerToken` brings another. */
+  /** Called with a token that was refused with 401, so that the next `bearerToken` returns a new one. */
   onTokenRefused?(token: string): void;
   fetch?: typeof globalThis.fetch;
-  /** Revocations per request. Default 2,000: a page is garbage soon, and must not have the heap grow. */
+  /**
+   * Revocations per request. Default 2,000: pages are short-lived garbage, and larger ones would make the
+   * heap grow.
+   */
   pageSize?: number;
-  /** Longest wait for one page, in milliseconds. Default 5,000. */
+  /** Timeout of one page request, in milliseconds. Default 5,000. */
   timeoutMs?: number;
 }
 
 const PAGE_SIZE = 2_000;
 const BAD_REQUEST = 400;
-/** What the clock that dates revocations said. */
-const PRESENT_HEADER = 'revocations-as-of';
+/** Response header with the current time of the clock that dates revocations. */
+const AS_OF_HEADER = 'revocations-as-of';
 
-/** GET /auth/revocations could not be read. Holds neither the token nor the answer's body. */
+/** GET /auth/revocations could not be read. The error holds neither the token nor the response body. */
 export class RevocationListError extends Error {
   override readonly name = 'RevocationListError';
 }
 
 /**
- * Reads revocations from GET /auth/revocations, page by page: each answer names the next page in a `Link`
- * header with `rel="next"` (RFC 8288); without one it is the last.
+ * Reads revocations from GET /auth/revocations page by page. Each response links to the next page in a `Link`
+ * header with `rel="next"` (RFC 8288); the last page has no such link.
  */
 export function httpRevocationSource(options: HttpRevocationSourceOptions): RevocationSource {
   return {
-    changesSince: (since, signal, tellPresent) => readPages(options, since, signal, tellPresent),
+    changesSince: (since, signal, reportTime) => readPages(options, since, signal, reportTime),
     readPage: (from, signal) => readPage(options, from, signal),
   };
 }
@@ -41,17 +44,17 @@ async function* readPages(
   options: HttpRevocationSourceOptions,
   since: Date,
   signal: AbortSignal | undefined,
-  tellPresent: ((present: Date) => void) | undefined,
+  reportTime: ((now: Date) => void) | undefined,
 ): AsyncGenerator<readonly Revocation[]> {
   for (let from: Date | string | null = since; from !== null;) {
     const page: RevocationPage = await readPage(options, from, signal);
-    if (page.present !== null) tellPresent?.(page.present);
+    if (page.present !== null) reportTime?.(page.present);
     yield page.revocations;
     from = page.next;
   }
 }
 
-/** @param from a date, or the address of a page */
+/** @param from a date, or the URL of a page */
 async function readPage(
   options: HttpRevocationSourceOptions,
   from: Date | string,
@@ -60,10 +63,12 @@ async function readPage(
   const address = typeof from === 'string' ? new URL(from) : firstPage(options, from);
   const response = await requestPage(options, address, signal);
   if (response.status === BAD_REQUEST && typeof from === 'string')
-    throw new StaleRevocationPosition('GET /auth/revocations does not know where the last page ended');
+    throw new StaleRevocationPosition(
+      'GET /auth/revocations no longer accepts the position of the next page',
+    );
   if (response.status !== 200)
-    throw new RevocationListError(`GET /auth/revocations answered ${response.status}`);
-  const present = new Date(response.headers.get(PRESENT_HEADER) ?? Number.NaN);
+    throw new RevocationListError(`GET /auth/revocations responded ${response.status}`);
+  const present = new Date(response.headers.get(AS_OF_HEADER) ?? Number.NaN);
   return {
     revocations: await readRevocations(response),
     next: nextPage(response, address)?.href ?? null,
@@ -99,14 +104,16 @@ async function requestPage(
 async function readRevocations(response: Response): Promise<readonly Revocation[]> {
   const body: unknown = await response.json();
   if (Array.isArray(body) && body.every(isRevocation)) return body;
-  throw new RevocationListError('GET /auth/revocations sent no list of revocations that this version knows');
+  throw new RevocationListError(
+    'GET /auth/revocations returned something other than a list of revocations known to this version',
+  );
 }
 
 const NEXT_LINK = /<([^>]*)>\s*;[^,]*\brel="?next"?/;
 
 /**
- * @throws {RevocationListError} when the next page is said to be on another server: our token goes nowhere
- * else
+ * Returns the URL of the next page, or null on the last page.
+ * @throws {RevocationListError} when the next page is on another origin, which must not receive our token
  */
 function nextPage(response: Response, current: URL): URL | null {
   const target = NEXT_LINK.exec(response.headers.get('link') ?? '')?.[1];

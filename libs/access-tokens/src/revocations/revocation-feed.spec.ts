@@ -13,12 +13,12 @@ const revoked = (identifier: string, second = 0): Revocation => ({
 });
 const tokenOf = (jti: string): { jti: string; iat: number } => ({ jti, iat: 0 });
 
-/** A feed over a list that the test changes, polled by hand. */
+/** Creates a feed over a list that the test edits. The test polls by calling `refresh`. */
 function testFeed(options: Partial<RevocationFeedOptions> = {}) {
   const clock = new ManualClock('2026-03-01T12:00:00Z');
   const list: Revocation[] = [];
-  const asked: Date[] = [];
-  /** What the source says that the time is; null: it does not say. */
+  const requested: Date[] = [];
+  /** The time that the source reports; null if it reports none. */
   const source: { present: string | null } = { present: null };
   const outages: unknown[] = [];
   let failure: Error | null = null;
@@ -26,9 +26,9 @@ function testFeed(options: Partial<RevocationFeedOptions> = {}) {
     clock,
     onOutage: (error) => outages.push(error),
     source: {
-      changesSince: (since, _signal, tellPresent) => {
-        asked.push(since);
-        if (source.present !== null) tellPresent?.(new Date(source.present));
+      changesSince: (since, _signal, reportTime) => {
+        requested.push(since);
+        if (source.present !== null) reportTime?.(new Date(source.present));
         if (failure) return Promise.reject(failure);
         return Promise.resolve(list.filter(({ revocationDate }) => new Date(revocationDate) > since));
       },
@@ -38,23 +38,23 @@ function testFeed(options: Partial<RevocationFeedOptions> = {}) {
   const fail = (error: Error | null): void => {
     failure = error;
   };
-  return { feed, clock, list, asked, outages, fail, source };
+  return { feed, clock, list, requested, outages, fail, source };
 }
 
 describe('RevocationFeed', () => {
-  it('knows of no token that it is good before the first complete load', () => {
+  it('accepts no token before the first complete load', () => {
     const { feed } = testFeed();
     expect(() => feed.isRevoked(tokenOf('a'))).toThrow(TokenVerificationUnavailableError);
     expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
   });
 
-  it('loads everything first, then what is newer, going back by the overlap', async () => {
-    const { feed, list, asked } = testFeed({ overlapMs: 30_000 });
+  it('loads everything first, then polls from the newest revocation minus the overlap', async () => {
+    const { feed, list, requested } = testFeed({ overlapMs: 30_000 });
     list.push(revoked('a', 10), revoked('b', 40));
     await feed.refresh();
     list.push(revoked('late', 20), revoked('c', 50));
     await feed.refresh();
-    expect(asked).toEqual([new Date(0), new Date(at(10))]);
+    expect(requested).toEqual([new Date(0), new Date(at(10))]);
     expect(['a', 'b', 'late', 'c', 'd'].map((jti) => feed.isRevoked(tokenOf(jti)))).toEqual([
       true,
       true,
@@ -64,8 +64,8 @@ describe('RevocationFeed', () => {
     ]);
   });
 
-  it('does not read a burst again and again: the overlap counts from what has passed since the newest', async () => {
-    const { feed, clock, list, asked } = testFeed({ overlapMs: 30_000 });
+  it('shrinks the overlap by the time since the newest revocation, so that a burst is not read on every poll', async () => {
+    const { feed, clock, list, requested } = testFeed({ overlapMs: 30_000 });
     list.push(revoked('a', 40));
     await feed.refresh();
     clock.advance(20_000);
@@ -74,28 +74,29 @@ describe('RevocationFeed', () => {
     await feed.refresh();
     clock.advance(600_000);
     await feed.refresh();
-    // Never past the newest: a clock that is set back dates the next one hardly later.
-    expect(asked.slice(1)).toEqual([new Date(at(30)), new Date(at(40)), new Date(at(40))]);
+    // The poll never starts later than the newest revocation, because a clock that is set back may date the
+    // next one only slightly later.
+    expect(requested.slice(1)).toEqual([new Date(at(30)), new Date(at(40)), new Date(at(40))]);
     list.push(revoked('b', 41));
     await feed.refresh();
     await feed.refresh();
-    expect(asked.at(-1)).toEqual(new Date(at(11)));
+    expect(requested.at(-1)).toEqual(new Date(at(11)));
     expect(feed.isRevoked(tokenOf('b'))).toBe(true);
   });
 
-  describe('from a source that says what the time is', () => {
-    it('goes back by the overlap from then, however long nothing came', async () => {
-      const { feed, clock, asked, source } = testFeed({ overlapMs: 30_000 });
+  describe('from a source that reports its time', () => {
+    it('polls from the reported time minus the overlap, however old the newest revocation is', async () => {
+      const { feed, clock, requested, source } = testFeed({ overlapMs: 30_000 });
       source.present = at(40);
       await feed.refresh();
       clock.advance(600_000);
       source.present = at(640);
       await feed.refresh();
       await feed.refresh();
-      expect(asked).toEqual([new Date(0), new Date(at(10)), new Date(at(610))]);
+      expect(requested).toEqual([new Date(0), new Date(at(10)), new Date(at(610))]);
     });
 
-    it('sees what is dated by a clock that was set back, and then ahead again', async () => {
+    it('finds revocations dated by a clock that was set back and then ahead again', async () => {
       const { feed, clock, list, source } = testFeed({ overlapMs: 30_000 });
       const poll = (present: string): Promise<void> => {
         source.present = present;
@@ -116,7 +117,7 @@ describe('RevocationFeed', () => {
       ]);
     });
 
-    it('sees what was dated before the clock was set ahead and committed after', async () => {
+    it('finds a revocation dated before the clock was set ahead and committed afterwards', async () => {
       const { feed, clock, list, source } = testFeed({ overlapMs: 30_000 });
       source.present = at(40);
       await feed.refresh();
@@ -130,19 +131,19 @@ describe('RevocationFeed', () => {
       expect(feed.isRevoked(tokenOf('late'))).toBe(true);
     });
 
-    it('counts from the newest again once the source does not say', async () => {
-      const { feed, list, asked, source } = testFeed({ overlapMs: 30_000 });
+    it('polls from the newest revocation again once the source stops reporting its time', async () => {
+      const { feed, list, requested, source } = testFeed({ overlapMs: 30_000 });
       list.push(revoked('a', 40));
       source.present = at(45);
       await feed.refresh();
       source.present = null;
       await feed.refresh();
       await feed.refresh();
-      expect(asked).toEqual([new Date(0), new Date(at(15)), new Date(at(10))]);
+      expect(requested).toEqual([new Date(0), new Date(at(15)), new Date(at(10))]);
     });
   });
 
-  it('applies answers that come in pages', async () => {
+  it('applies a result that arrives in pages', async () => {
     async function* pages(): AsyncGenerator<Revocation[]> {
       yield [revoked('a')];
       yield await Promise.resolve([revoked('b')]);
@@ -152,7 +153,7 @@ describe('RevocationFeed', () => {
     expect(feed.isRevoked(tokenOf('a')) && feed.isRevoked(tokenOf('b'))).toBe(true);
   });
 
-  it('is not loaded by an answer whose second page fails', async () => {
+  it('is not loaded by a result whose second page fails', async () => {
     async function* pages(): AsyncGenerator<Revocation[]> {
       yield [revoked('a')];
       await Promise.reject(new Error('cut off'));
@@ -163,14 +164,17 @@ describe('RevocationFeed', () => {
   });
 
   describe('from a source with pages', () => {
-    /** Pages of one revocation each, `p0`, `p1`, …; the test says which page fails next. */
+    /**
+     * Creates a feed over pages of one revocation each (`p0`, `p1`, …). The test chooses the page that fails
+     * next.
+     */
     function pagedFeed(options: Partial<RevocationFeedOptions> = {}) {
       const clock = new ManualClock('2026-03-01T12:00:00Z');
       const list = ['p0', 'p1', 'p2', 'p3'].map((name, n) => revoked(name, n));
-      const asked: (Date | string)[] = [];
+      const requested: (Date | string)[] = [];
       const source = { failing: null as Error | null, failsAt: '', present: at(40) };
       const readPage = (from: Date | string): Promise<RevocationPage> => {
-        asked.push(from);
+        requested.push(from);
         clock.advance(25_000);
         const rest = list.filter(({ identifier, revocationDate }) =>
           typeof from === 'string' ? identifier > from : new Date(revocationDate) > from,
@@ -185,40 +189,40 @@ describe('RevocationFeed', () => {
         throw new Error('there are pages');
       };
       const feed = new RevocationFeed({ clock, source: { changesSince, readPage }, ...options });
-      return { feed, clock, list, asked, source };
+      return { feed, clock, list, requested, source };
     }
 
-    it('goes on with a first load where it stopped, however long it takes', async () => {
-      const { feed, list, asked, source } = pagedFeed({ pollTimeoutMs: 60_000, maxAgeMs: 30_000 });
+    it('resumes a first load at the page that failed, however long the load takes', async () => {
+      const { feed, list, requested, source } = pagedFeed({ pollTimeoutMs: 60_000, maxAgeMs: 30_000 });
       source.failing = new Error('cut off');
       source.failsAt = 'p2';
       await expect(feed.refresh()).rejects.toThrow('cut off');
       await expect(feed.refresh()).rejects.toThrow('cut off');
       expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
       source.failing = null;
-      list.push(revoked('set-meanwhile', 20));
+      list.push(revoked('set-during-load', 20));
       await feed.refresh();
-      expect(asked).toEqual([new Date(0), 'p0', 'p1', 'p1', 'p1', 'p2', 'p3']);
+      expect(requested).toEqual([new Date(0), 'p0', 'p1', 'p1', 'p1', 'p2', 'p3']);
       expect(feed.size).toBe(5);
-      // It was asked for too long ago; the next poll goes back to before it began.
+      // The load started too long ago to be fresh. The next poll starts before the load began.
       expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
       await feed.refresh();
-      expect(asked[7]).toEqual(new Date(at(10)));
-      expect(feed.isRevoked(tokenOf('set-meanwhile'))).toBe(true);
+      expect(requested[7]).toEqual(new Date(at(10)));
+      expect(feed.isRevoked(tokenOf('set-during-load'))).toBe(true);
     });
 
-    it('begins anew when the source does not know any more where it stopped', async () => {
-      const { feed, asked, source } = pagedFeed();
+    it('restarts the first load when the source rejects its position', async () => {
+      const { feed, requested, source } = pagedFeed();
       source.failing = new StaleRevocationPosition('a key was changed');
       source.failsAt = 'p2';
       await expect(feed.refresh()).rejects.toThrow('a key was changed');
       source.failing = null;
       await feed.refresh();
-      expect(asked.slice(0, 4)).toEqual([new Date(0), 'p0', 'p1', new Date(0)]);
+      expect(requested.slice(0, 4)).toEqual([new Date(0), 'p0', 'p1', new Date(0)]);
       expect(feed.size).toBe(4);
     });
 
-    it('reads everything anew once in a while, page by page beside its polls, and forgets what was purged', async () => {
+    it('reloads everything at intervals, one page per poll, and drops what the source purged', async () => {
       const { feed, clock, list, source } = pagedFeed({ reloadIntervalMs: 3_600_000, maxAgeMs: 86_400_000 });
       await feed.refresh();
       expect(feed.isRevoked(tokenOf('p0'))).toBe(true);
@@ -227,13 +231,13 @@ describe('RevocationFeed', () => {
       source.failing = new Error('cut off');
       source.failsAt = 'p2';
       for (let poll = 0; poll < 3; poll += 1) await feed.refresh();
-      // Half read, and it failed: nothing has changed.
+      // The reload failed halfway, so the index is unchanged.
       expect(feed.isRevoked(tokenOf('p0'))).toBe(true);
       source.failing = null;
-      list.push(revoked('set-meanwhile', 50));
+      list.push(revoked('set-during-load', 50));
       for (let poll = 0; poll < 4; poll += 1) {
         await feed.refresh();
-        expect(feed.isRevoked(tokenOf('set-meanwhile'))).toBe(true);
+        expect(feed.isRevoked(tokenOf('set-during-load'))).toBe(true);
         expect(feed.isRevoked(tokenOf('p3'))).toBe(true);
       }
       expect(feed.isRevoked(tokenOf('p0'))).toBe(false);
@@ -241,7 +245,7 @@ describe('RevocationFeed', () => {
     });
   });
 
-  it('serves what it knows through a short outage, fails closed after it, and recovers', async () => {
+  it('serves its data through a short outage, fails closed after maxAgeMs, and recovers', async () => {
     const { feed, clock, list, outages, fail } = testFeed({ maxAgeMs: 30_000 });
     list.push(revoked('a'));
     await feed.refresh();
@@ -259,7 +263,7 @@ describe('RevocationFeed', () => {
     expect(outages).toEqual([down, null]);
   });
 
-  it('tells the present cause when a series of failures has another one', async () => {
+  it('reports an outage again when its cause changes', async () => {
     const { feed, outages, fail } = testFeed();
     const unknown = new Error('cannot sign in', { cause: new Error('unknown application') });
     for (const failure of [new Error('ECONNRESET'), new Error('ECONNRESET'), unknown, unknown]) {
@@ -270,7 +274,7 @@ describe('RevocationFeed', () => {
     expect(() => feed.assertFresh()).toThrow(expect.objectContaining({ cause: unknown }));
   });
 
-  it('counts its age from the question, not from the answer', async () => {
+  it('counts its age from the start of the poll, not from its end', async () => {
     const { feed, clock } = testFeed({
       maxAgeMs: 1_000,
       source: {
@@ -284,16 +288,16 @@ describe('RevocationFeed', () => {
     expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
   });
 
-  it('starts whether or not the first attempt succeeds, and stops without a poll left behind', async () => {
-    const { feed, asked, fail } = testFeed({ pollIntervalMs: 1_000 });
+  it('starts even if the first attempt fails, and leaves no poll running when stopped', async () => {
+    const { feed, requested, fail } = testFeed({ pollIntervalMs: 1_000 });
     fail(new Error('down'));
     await feed.start();
     expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
     await feed.stop();
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
   });
 
-  it('tells its source when it stops in the middle of a poll', async () => {
+  it('aborts the poll in flight when it stops', async () => {
     const hanging = (_: Date, signal?: AbortSignal): Promise<Revocation[]> =>
       new Promise((_resolve, reject) =>
         signal?.addEventListener('abort', () => reject(signal.reason as Error)),
@@ -305,7 +309,7 @@ describe('RevocationFeed', () => {
     expect(outages).toEqual([]);
   });
 
-  it('refuses to poll too rarely for a revocation to work within 2 s', () => {
+  it('refuses a poll interval over 1 s', () => {
     expect(() => testFeed({ pollIntervalMs: 1_001 })).toThrow(RangeError);
   });
 });

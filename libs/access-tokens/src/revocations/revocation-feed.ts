@@ -9,36 +9,38 @@ export interface RevocationFeedOptions {
   source: RevocationSource;
   clock?: Clock;
   /**
-   * Pause between two polls; at most 1 s, so that a revocation works everywhere within 2 s. Default 500 ms.
+   * Pause between two polls. At most 1 s, so that every validator applies a revocation within 2 s. Default
+   * 500 ms.
    */
   pollIntervalMs?: number;
   /**
-   * How old the last complete answer may be before every token is refused with 503. Default 30 s: long enough
-   * for a restart of auth-service or a failover of its database, during which nobody can set a revocation
-   * either; short enough to bound what a validator cut off from a working auth-service lets through.
+   * Maximum age of the last complete read. Beyond it every token is refused with 503. Default 30 s: long
+   * enough for a restart of auth-service or a failover of its database, during which no revocation can be set
+   * either. It also limits how long a validator that is cut off from a working auth-service accepts revoked
+   * tokens.
    */
   maxAgeMs?: number;
-  /** How far back each poll starts again. A revocation carries its transaction's start, so it can become
-   *  visible after younger ones; the overlap has to exceed the longest write transaction. Default 30 s. */
-  overlapMs?: number;
   /**
-   * How long one page may take before the poll counts as failed; of a source that has no pages, one poll.
-   * Default 60 s.
+   * Overlap of each poll with the one before. A revocation is dated by the start of its transaction, so it
+   * can become visible after later-dated ones. The overlap must exceed the longest write transaction. Default
+   * 30 s.
    */
+  overlapMs?: number;
+  /** Timeout of one page, or of a whole poll if the source has no pages. Default 60 s. */
   pollTimeoutMs?: number;
   /**
-   * How many revocations are known exactly; the others take a fixed amount of memory. See `RevocationIndex`.
-   * Default 2,000,000.
+   * Number of revocations that are known exactly. Further ones are stored approximately in a fixed amount of
+   * memory, see `RevocationIndex`. Default 2,000,000.
    */
   maxEntries?: number;
   /**
-   * How often everything is read anew, beside the polls, so that what the source has purged is forgotten here
-   * too. Default 6 h.
+   * Interval between full reloads, which run page by page alongside the polls and drop revocations that the
+   * source has purged. A source without `readPage` is never reloaded. Default 6 h.
    */
   reloadIntervalMs?: number;
   /**
-   * Told of a failed poll when it is the first of a series or has another cause than the one before, and
-   * (with null) of the first good one after it.
+   * Called with the error when a poll fails, unless the previous poll failed for the same cause. Called with
+   * null when polling works again.
    */
   onOutage?(error: unknown): void;
 }
@@ -52,35 +54,38 @@ const DEFAULTS = {
 } as const;
 const MAX_POLL_INTERVAL_MS = 1_000;
 
-/** Everything, read from the start. It may take many polls, and is resumed where one failed. */
+/** A full read from the beginning. It may span many polls, and resumes at the page that failed. */
 interface Load {
   readonly index: RevocationIndex;
-  readonly askedAtMs: number;
-  /** Where the next page begins. */
+  readonly startedAtMs: number;
+  /** Position of the next page. */
   from: Date | string;
-  /** What the source said at the first page. */
-  presentMs: number | null;
+  /** Time of the source's clock at the first page; null if the source does not report it. */
+  sourceMs: number | null;
 }
 
 /**
- * The revocations, kept in memory and up to date by polling. Before the first load, and when its data is too
- * old, it refuses every token.
+ * Keeps all revocations in memory and updates them by polling. Refuses every token before the first load and
+ * while its data is too old.
  */
 export class RevocationFeed implements RevocationCheck {
   private index: RevocationIndex;
-  /** The first load, or one that will replace the index. */
+  /** The first load or a reload in progress. The index of a reload replaces the current one at its end. */
   private load: Load | null = null;
   private readonly settings: typeof DEFAULTS & RevocationFeedOptions;
   private readonly clock: Clock;
   private readonly stopping = new AbortController();
-  /** What the clock that dates revocations said at the polls of the last overlap, and the last one before. */
-  private presents: { askedAtMs: number; presentMs: number }[] = [];
+  /**
+   * Times of the source's clock at the polls of the last `overlapMs`, the latest poll included. Empty if the
+   * source does not report its time.
+   */
+  private sourceTimes: { startedAtMs: number; sourceMs: number }[] = [];
   private newestMs = 0;
-  /** When the newest revocation was seen first, by the monotonic clock. */
+  /** When the newest revocation was first seen, by the monotonic clock. */
   private newestSeenAtMs = 0;
   private loadedAtMs: number | null = null;
-  /** When the load that made the present index began. */
-  private loadBegunAtMs = -Infinity;
+  /** Start of the load that built the current index. */
+  private loadStartedAtMs = -Infinity;
   private failure: Error | null = null;
   private polling: Promise<void> | null = null;
   private loop: Promise<void> | null = null;
@@ -95,19 +100,19 @@ export class RevocationFeed implements RevocationCheck {
     }
   }
 
-  /** Starts polling. Resolves after the first attempt, whether or not it succeeded: see `ageMs`. */
+  /** Starts polling. Resolves after the first attempt, whether or not it succeeded; `ageMs` tells which. */
   async start(): Promise<void> {
     this.loop ??= this.pollUntilStopped();
     await this.refresh().catch(() => undefined);
   }
 
-  /** Ends polling; resolves when nothing is under way any more. */
+  /** Stops polling. Resolves when no poll is in flight. */
   async stop(): Promise<void> {
     this.stopping.abort(new Error('the revocation feed stops'));
     await this.loop;
   }
 
-  /** Polls now, or joins the poll under way. Rejects when it fails. */
+  /** Polls now, or joins the poll in flight. Rejects if the poll fails. */
   refresh(): Promise<void> {
     this.polling ??= this.poll().finally(() => {
       this.polling = null;
@@ -120,32 +125,30 @@ export class RevocationFeed implements RevocationCheck {
   }
 
   /**
-   * How many of them are known only roughly, for want of room: above 0, some tokens are refused that were not
-   * revoked.
+   * Number of revocations known only approximately, because the index is full. Above 0, some valid tokens are
+   * refused.
    */
   get overflowSize(): number {
     return this.index.overflowSize;
   }
 
-  /** Bytes held by the tables, for the benchmark. */
+  /** Size of the tables in bytes, for the benchmark. */
   get byteLength(): number {
     return this.index.byteLength;
   }
 
-  /** Milliseconds since the last complete answer was asked for; Infinity before the first. */
+  /** Milliseconds since the start of the last complete read; Infinity before the first one. */
   get ageMs(): number {
     return this.loadedAtMs === null ? Infinity : this.clock.monotonicMs() - this.loadedAtMs;
   }
 
-  /**
-   * @throws {TokenVerificationUnavailableError} when what is known is too old to decide on, or not loaded yet
-   */
+  /** @throws {TokenVerificationUnavailableError} when the revocations are too old or were never loaded */
   assertFresh(): void {
     if (this.ageMs <= this.settings.maxAgeMs) return;
     throw new TokenVerificationUnavailableError('revocations', { cause: this.failure ?? undefined });
   }
 
-  /** @throws {TokenVerificationUnavailableError} as `assertFresh` does */
+  /** @throws {TokenVerificationUnavailableError} see `assertFresh` */
   isRevoked(token: RevocableToken): boolean {
     this.assertFresh();
     return this.index.isRevoked(token);
@@ -154,20 +157,21 @@ export class RevocationFeed implements RevocationCheck {
   private async pollUntilStopped(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      // A failed poll was reported by `poll`; the next one is due all the same.
+      // `poll` already reported the failure. Keep polling.
       await this.refresh().catch(() => undefined);
       await sleep(this.settings.pollIntervalMs, signal).catch(() => undefined);
     }
   }
 
   private async poll(): Promise<void> {
-    // The age counts from the question, not from the answer: what was set in between may be missing from it.
-    const askedAtMs = this.clock.monotonicMs();
+    // The age counts from the start of the poll: a revocation set during the poll may be missing from its
+    // result.
+    const startedAtMs = this.clock.monotonicMs();
     try {
-      if (this.loadedAtMs === null) await this.loadFirst(askedAtMs);
+      if (this.loadedAtMs === null) await this.loadFirst(startedAtMs);
       else {
-        await this.readChanges(askedAtMs);
-        this.loadedAtMs = askedAtMs;
+        await this.readChanges(startedAtMs);
+        this.loadedAtMs = startedAtMs;
       }
       if (this.failure !== null) this.settings.onOutage?.(null);
       this.failure = null;
@@ -178,14 +182,15 @@ export class RevocationFeed implements RevocationCheck {
       this.failure = failure;
       throw error;
     }
-    await this.reloadOnePage(askedAtMs);
+    await this.reloadOnePage(startedAtMs);
   }
 
   /**
-   * Reads everything, or the rest of it after an attempt that failed. The age counts from the first question.
+   * Reads every page, or the remaining pages after a failed attempt. The feed's age counts from the start of
+   * the first attempt.
    */
-  private async loadFirst(askedAtMs: number): Promise<void> {
-    const load = (this.load ??= this.beginLoad(askedAtMs, this.index));
+  private async loadFirst(startedAtMs: number): Promise<void> {
+    const load = (this.load ??= this.beginLoad(startedAtMs, this.index));
     try {
       for await (const page of this.pages(load.from)) this.takePage(load, page);
     } catch (error) {
@@ -193,33 +198,33 @@ export class RevocationFeed implements RevocationCheck {
       throw error;
     }
     this.finishLoad(load);
-    this.loadedAtMs = load.askedAtMs;
+    this.loadedAtMs = load.startedAtMs;
   }
 
-  private async readChanges(askedAtMs: number): Promise<void> {
+  private async readChanges(startedAtMs: number): Promise<void> {
     let newestMs = this.newestMs;
-    let presentMs: number | null = null;
+    let sourceMs: number | null = null;
     for await (const page of this.pages(this.windowStart())) {
-      presentMs ??= page.present?.getTime() ?? null;
+      sourceMs ??= page.present?.getTime() ?? null;
       for (const entry of page.revocations) {
         newestMs = Math.max(newestMs, Date.parse(entry.revocationDate));
         this.index.add(entry);
         this.load?.index.add(entry);
       }
     }
-    this.rememberPresent(askedAtMs, presentMs);
+    this.recordSourceTime(startedAtMs, sourceMs);
     this.noteNewest(newestMs);
   }
 
   /**
-   * Reads one page of a reload, if one is due or under way. A failure does not age the feed; the next poll
-   * repeats the page.
+   * Reads one page of a reload, if one is due or in progress. A failure does not affect the feed's age; the
+   * next poll retries the page.
    */
-  private async reloadOnePage(askedAtMs: number): Promise<void> {
+  private async reloadOnePage(startedAtMs: number): Promise<void> {
     const { source, reloadIntervalMs, maxEntries } = this.settings;
     if (source.readPage === undefined || this.stopping.signal.aborted) return;
-    if (this.load === null && askedAtMs - this.loadBegunAtMs < reloadIntervalMs) return;
-    const load = (this.load ??= this.beginLoad(askedAtMs, new RevocationIndex(maxEntries)));
+    if (this.load === null && startedAtMs - this.loadStartedAtMs < reloadIntervalMs) return;
+    const load = (this.load ??= this.beginLoad(startedAtMs, new RevocationIndex(maxEntries)));
     try {
       const page = await source.readPage(load.from, this.limitedSignal());
       this.takePage(load, page);
@@ -229,12 +234,12 @@ export class RevocationFeed implements RevocationCheck {
     }
   }
 
-  private beginLoad(askedAtMs: number, index: RevocationIndex): Load {
-    return { index, askedAtMs, from: new Date(0), presentMs: null };
+  private beginLoad(startedAtMs: number, index: RevocationIndex): Load {
+    return { index, startedAtMs, from: new Date(0), sourceMs: null };
   }
 
   private takePage(load: Load, { revocations, next, present }: RevocationPage): void {
-    load.presentMs ??= present?.getTime() ?? null;
+    load.sourceMs ??= present?.getTime() ?? null;
     let newestMs = this.newestMs;
     for (const entry of revocations) {
       newestMs = Math.max(newestMs, Date.parse(entry.revocationDate));
@@ -245,14 +250,14 @@ export class RevocationFeed implements RevocationCheck {
   }
 
   /**
-   * What was set since the load began is in its index too, or is read by the next poll, which goes back to
-   * before it.
+   * Makes the loaded index current. A revocation set during the load is in it already, or the next poll reads
+   * it, because that poll starts before the load began.
    */
   private finishLoad(load: Load): void {
     this.index = load.index;
     this.load = null;
-    this.loadBegunAtMs = load.askedAtMs;
-    this.rememberPresent(load.askedAtMs, load.presentMs);
+    this.loadStartedAtMs = load.startedAtMs;
+    this.recordSourceTime(load.startedAtMs, load.sourceMs);
   }
 
   private async *pages(from: Date | string): AsyncGenerator<RevocationPage> {
@@ -268,17 +273,17 @@ export class RevocationFeed implements RevocationCheck {
     }
   }
 
-  /** The pages of a source that can only be read from a date to the end. */
+  /** Reads a source without `readPage`, from a date to the end. */
   private async *changes(since: Date): AsyncGenerator<RevocationPage> {
     let present: Date | null = null;
     const changes = this.settings.source.changesSince(
       since,
       this.limitedSignal(),
-      (told) => (present ??= told),
+      (now) => (present ??= now),
     );
     for await (const revocations of Symbol.asyncIterator in changes ? changes : [changes])
       yield { revocations, next: null, present };
-    // A source may tell it with its last page.
+    // The source may report its time only at the end.
     yield { revocations: [], next: null, present };
   }
 
@@ -292,31 +297,32 @@ export class RevocationFeed implements RevocationCheck {
     this.newestSeenAtMs = this.clock.monotonicMs();
   }
 
-  private rememberPresent(askedAtMs: number, presentMs: number | null): void {
-    const sinceMs = askedAtMs - this.settings.overlapMs;
-    this.presents =
-      presentMs === null
+  private recordSourceTime(startedAtMs: number, sourceMs: number | null): void {
+    const sinceMs = startedAtMs - this.settings.overlapMs;
+    this.sourceTimes =
+      sourceMs === null
         ? []
-        : [...this.presents.filter((poll) => poll.askedAtMs > sinceMs), { askedAtMs, presentMs }];
+        : [...this.sourceTimes.filter((poll) => poll.startedAtMs > sinceMs), { startedAtMs, sourceMs }];
   }
 
   /**
-   * The overlap counts back from the earliest present of late: a clock that was set back dates revocations
-   * before those that are known, and one that was set ahead and back, or fails over to another server's,
-   * would else hide them for good.
+   * Returns the date from which to poll: the lowest time of the source's clock within the last `overlapMs`,
+   * minus the overlap. The lowest and not the latest, because that clock may step back, step ahead and back,
+   * or belong to another server after a failover. It then gives new revocations earlier dates, which a later
+   * start would skip for good.
    */
   private windowStart(): Date {
     const { overlapMs } = this.settings;
-    if (this.presents.length > 0)
-      return new Date(Math.max(0, Math.min(...this.presents.map(({ presentMs }) => presentMs)) - overlapMs));
-    // A source of 0.2.0 does not tell: it is now at least the newest one's date and what has passed since
-    // that was seen.
+    if (this.sourceTimes.length > 0)
+      return new Date(Math.max(0, Math.min(...this.sourceTimes.map(({ sourceMs }) => sourceMs)) - overlapMs));
+    // A source of version 0.2.0 does not report its time. Estimate it as the date of the newest revocation
+    // plus the time elapsed since that revocation was first seen.
     const quietMs = this.clock.monotonicMs() - this.newestSeenAtMs;
     return new Date(Math.max(0, this.newestMs - Math.max(0, overlapMs - quietMs)));
   }
 }
 
-/** What an error and its causes say. */
+/** Returns the messages of an error and its causes as one comparable text. */
 function causes(error: unknown): string {
   return error instanceof Error ? `${error.message}: ${causes(error.cause)}` : '';
 }

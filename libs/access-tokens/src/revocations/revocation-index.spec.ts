@@ -16,7 +16,7 @@ function indexOf(...revocations: [RevocationDomain, string, string?][]): Revocat
 
 describe('RevocationIndex', () => {
   it.each(['0d9a3f52-7a61-4c5e-9b33-1f1f0a4c8d11', 'legacy-token-17', '', 'ä'.repeat(300)])(
-    'refuses the token %p whenever it was issued, and no other spelling of it unless it is a UUID',
+    'refuses the token %p whenever it was issued; only a UUID matches in another letter case',
     (jti) => {
       const index = indexOf(['jti', jti]);
       expect(index.isRevoked({ jti, iat: NOON_SECOND + 99_999 })).toBe(true);
@@ -26,14 +26,14 @@ describe('RevocationIndex', () => {
     },
   );
 
-  it('finds a UUID that was revoked in upper case, of a token and of a session', () => {
+  it('matches a token id and a session id that were revoked in upper case', () => {
     const [jti, sid] = [randomUUID(), randomUUID()];
     const index = indexOf(['jti', jti.toUpperCase()], ['sid', sid.toUpperCase()]);
     expect(index.isRevoked({ jti, iat: 0 })).toBe(true);
     expect(index.isRevoked({ jti: 'a', iat: 0, sid })).toBe(true);
   });
 
-  describe('beyond the entries that it knows exactly', () => {
+  describe('beyond the limit of exact entries', () => {
     const overfull = (): { index: RevocationIndex; ids: string[] } => {
       const index = new RevocationIndex(1_000);
       const ids = Array.from({ length: 5_000 }, () => randomUUID());
@@ -41,7 +41,7 @@ describe('RevocationIndex', () => {
       return { index, ids };
     };
 
-    it('still refuses every revoked token and session, and hardly any other', () => {
+    it('still refuses every revoked token and session, and hardly any valid one', () => {
       const { index, ids } = overfull();
       expect([index.size, index.overflowSize]).toEqual([5_000, 4_000]);
       for (const jti of ids) expect(index.isRevoked({ jti, iat: 0 })).toBe(true);
@@ -52,14 +52,15 @@ describe('RevocationIndex', () => {
       expect(index.isRevoked({ jti: 'a', iat: 0, sid })).toBe(true);
     });
 
-    it('still refuses the tokens of every revoked user, and none that was issued after all revocations', () => {
+    it('still refuses the tokens of every revoked user, and no token issued after all revocations', () => {
       const { index } = overfull();
       const jti = randomUUID();
       for (let id = 1; id <= 100_000; id += 1)
         index.add({ domain: 'svc-personid', identifier: String(id), revocationDate: NOON });
       for (let id = 1; id <= 100_000; id += 1) {
         if (!index.isRevoked({ jti, iat: NOON_SECOND, personId: id })) throw new Error(`lost ${id}`);
-        if (index.isRevoked({ jti, iat: NOON_SECOND + 1, personId: id })) throw new Error(`holds ${id}`);
+        if (index.isRevoked({ jti, iat: NOON_SECOND + 1, personId: id }))
+          throw new Error(`wrongly refused ${id}`);
       }
       let refused = 0;
       for (let id = 1_000_001; id <= 1_010_000; id += 1)
@@ -80,7 +81,7 @@ describe('RevocationIndex', () => {
     ['svc-personid', 'personId', 'userId'],
     ['internal-legacy', 'userId', 'personId'],
   ] as const)(
-    "refuses the %s's tokens up to the revocation's second, and grants later ones",
+    "refuses tokens of a revoked %s up to the revocation's second, and accepts later ones",
     (domain, mine, other) => {
       const index = indexOf([domain, '1001']);
       expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, [mine]: 1001 })).toBe(true);
@@ -96,7 +97,7 @@ describe('RevocationIndex', () => {
     ['sub', 'sub', 'userid:1001', 'personid:1001'],
     ['sub', 'sub', 'technician:815:Jörg Müller', 'technician:815:Jörg'],
     ['client_id', 'clientId', 'demo-backend', 'demo'],
-  ] as const)("refuses the %s's tokens likewise, by %s %s", (domain, claim, revoked, other) => {
+  ] as const)('does the same for a revoked %s, matched by %s %s', (domain, claim, revoked, other) => {
     const index = indexOf([domain, revoked]);
     expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, [claim]: revoked })).toBe(true);
     expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 1, [claim]: revoked })).toBe(false);
@@ -114,13 +115,13 @@ describe('RevocationIndex', () => {
     expect(index.isRevoked({ jti: 'a', iat: 0, sid: null })).toBe(false);
   });
 
-  it('reads the offset of a revocation date', () => {
+  it('respects the UTC offset of a revocation date', () => {
     const index = indexOf(['svc-personid', '1', '2026-03-01T14:00:00.123456+02:00']);
     expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND, personId: 1 })).toBe(true);
     expect(index.isRevoked({ jti: 'a', iat: NOON_SECOND + 1, personId: 1 })).toBe(false);
   });
 
-  it('ends with the latest revocation of a person, in whatever order they come', () => {
+  it('applies the latest revocation of a person, in whatever order they arrive', () => {
     const dates = ['2026-03-01T12:00:05Z', '2026-03-01T12:00:09Z', '2026-03-01T12:00:01Z'];
     const index = indexOf(
       ...dates.map((date) => ['svc-personid', '7', date] as [RevocationDomain, string, string]),
@@ -130,13 +131,13 @@ describe('RevocationIndex', () => {
     expect(index.size).toBe(1);
   });
 
-  it('ignores identifiers that no person or user can have', () => {
+  it('ignores identifiers that cannot belong to a person or user', () => {
     const index = indexOf(['svc-personid', '007'], ['svc-personid', '1e3'], ['internal-legacy', '-1']);
     expect(index.size).toBe(0);
     expect(index.isRevoked({ jti: 'a', iat: 0, personId: 7, userId: 1000 })).toBe(false);
   });
 
-  it('keeps a token id apart from the person that its digits spell', () => {
+  it('does not confuse a token id with a person whose number has the same digits', () => {
     const index = indexOf(['jti', '00000001-0000-0000-0000-03e900000000'], ['jti', '1001']);
     expect(index.isRevoked({ jti: 'x', iat: 0, personId: 1001 })).toBe(false);
   });
@@ -173,7 +174,7 @@ describe('RevocationIndex', () => {
     );
   });
 
-  it('takes less than 40 bytes for each revocation, however many there are, and finds each', () => {
+  it('takes less than 40 bytes per revocation up to 100,000 entries, and finds each', () => {
     const index = new RevocationIndex();
     const numbered = (count: number): string =>
       `0d9a3f52-7a61-4c5e-9b33-${count.toString(16).padStart(12, '0')}`;

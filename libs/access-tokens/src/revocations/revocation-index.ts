@@ -3,16 +3,16 @@ import { CompactFingerprints, Fingerprinter, OverflowFilter, OverflowInstants } 
 import type { Key128 } from './compact-fingerprints';
 
 /**
- * What a revocation may name: one token, or every token of a session, a person, an internal user, a subject
- * or an application.
+ * What a revocation may name: one token, or every token of a session, person, internal user, subject or
+ * application.
  */
 const REVOCATION_DOMAINS = ['jti', 'sid', 'svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
-/** One revocation as GET /auth/revocations lists it. Source: authentication spec, Revocation. */
+/** One revocation as GET /auth/revocations returns it. Source: authentication spec, Revocation. */
 export interface Revocation {
   domain: RevocationDomain;
-  /** The value of the claim that it is about; persons and users in canonical decimals. */
+  /** Value of the revoked claim. Person and user numbers are canonical decimals. */
   identifier: string;
   /** ISO 8601 date-time with offset. */
   revocationDate: string;
@@ -22,8 +22,8 @@ const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d
 const MAX_IDENTIFIER_LENGTH = 1_000;
 
 /**
- * True for a revocation of a domain that we know. By hand: a first load judges a million, and a schema costs
- * each several objects.
+ * Returns true for a well-formed revocation of a known domain. Hand-written: a first load checks a million
+ * entries, and a schema would allocate several objects for each.
  */
 export function isRevocation(value: unknown): value is Revocation {
   if (typeof value !== 'object' || value === null) return false;
@@ -38,45 +38,44 @@ export function isRevocation(value: unknown): value is Revocation {
   );
 }
 
-/** A part of the revocations after a date, in the order of their dates. */
+/** One page of the revocations after a date, ordered by date. */
 export interface RevocationPage {
   readonly revocations: readonly Revocation[];
-  /** Where the next page begins; null: this is the last one. It stays good for as long as a load may take. */
+  /** Position of the next page; null on the last page. It stays valid at least as long as a load may take. */
   readonly next: string | null;
-  /** What the clock that dates revocations said; null: that is not known. */
+  /** Current time of the clock that dates revocations; null if the source does not report it. */
   readonly present: Date | null;
 }
 
-/** Where revocations are read from: the database in auth-service, HTTP everywhere else. */
+/** A source of revocations: the database in auth-service, HTTP everywhere else. */
 export interface RevocationSource {
   /**
-   * Every revocation with a date strictly after `since`, at once or in pages. An error, or a page that fails,
-   * means the whole answer is unusable.
-   * @param tellPresent told, before the answer ends, what the clock that dates revocations said when it was
-   * asked for
+   * Returns every revocation dated strictly after `since`, as one list or in pages. If any page fails,
+   * discard the whole result.
+   * @param reportTime called before the result ends with the current time of the clock that dates revocations
    */
   changesSince(
     since: Date,
     signal?: AbortSignal,
-    tellPresent?: (present: Date) => void,
+    reportTime?: (now: Date) => void,
   ): Promise<readonly Revocation[]> | AsyncIterable<readonly Revocation[]>;
   /**
-   * One page of them: after a date, or from where another one ended. A source that has this is read so, and
-   * `changesSince` is not called: a first load that is cut off goes on where it stopped.
-   * @throws {StaleRevocationPosition} when it has to begin anew
+   * Reads one page, from a date or from the `next` position of another page. If a source has this method,
+   * `changesSince` is not called, and an interrupted first load resumes where it stopped.
+   * @throws {StaleRevocationPosition} when the position is no longer valid and the load must restart
    */
   readPage?(from: Date | string, signal?: AbortSignal): Promise<RevocationPage>;
 }
 
-/** Where a page ended is not known to the source any more. */
+/** The source no longer accepts the position of a page. */
 export class StaleRevocationPosition extends Error {
   override readonly name = 'StaleRevocationPosition';
 }
 
-/** What a revocation is matched against. */
+/** The claims of a token that revocations are matched against. */
 export interface RevocableToken {
   jti: string;
-  /** Whole seconds since 1970. */
+  /** Issued-at time, in whole seconds since 1970. */
   iat: number;
   personId?: number | null | undefined;
   userId?: number | null | undefined;
@@ -91,51 +90,64 @@ const NUMBERED_SUBJECT = /^(personid|userid):([1-9]\d{0,15})$/;
 const CANONICAL_DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
 const LATEST_SECOND = 0xffff_ffff;
 
-/** Revocations that are known exactly, unless said otherwise: at most 45 MB. */
+/** Default limit of exactly known revocations. They take at most 45 MB. */
 const MAX_ENTRIES = 2_000_000;
 
 /**
- * Which tokens are revoked, from any number of revocations in any order. About 23 MB per million, and never more than some 85 MB.
- * - `jti`, `sid`: the token with that identifier, and every token of that session. UUIDs in any letter case.
- * - `svc-personid`, `internal-legacy`, `sub`, `client_id`: the tokens of the person, user, subject or application that were issued in or
- *   before the revocation's second. A later one counts again: it was issued after a fresh login. Source: docs/spec-gaps.md.
+ * Decides which tokens are revoked. Accepts any number of revocations, in any order. Takes about 23 MB per
+ * million revocations, and never more than about 85 MB.
+ * - `jti`, `sid`: revokes the token with that id, or every token of that session. UUIDs match in any letter
+ *   case.
+ * - `svc-personid`, `internal-legacy`, `sub`, `client_id`: revokes the tokens of that person, user, subject or
+ *   application that were issued up to and including the second of the revocation. Later tokens are valid:
+ *   they were issued after a new sign-in. Source: docs/spec-gaps.md.
  *
- * Beyond `maxEntries` it still refuses every revoked token. It also refuses a few good ones: some of a thousand that are named by `jti` or
- * `sid`, and some of a thousand that were issued before a revocation of another user. After a new sign-in nearly all of them are accepted.
+ * Beyond `maxEntries` it still refuses every revoked token, but also a few valid ones: up to several per
+ * thousand matched by `jti` or `sid`, and several per thousand of those issued before another user's
+ * revocation. After a new sign-in nearly all of them are accepted.
  */
 export class RevocationIndex {
   private readonly tokens = new CompactFingerprints(false);
   private readonly sessions = new CompactFingerprints(false);
   /** Persons, users and subjects. */
   private readonly users = new CompactFingerprints(true);
-  /** Few: there are no more than applications, and only administrators revoke them. */
+  /**
+   * Second of the latest revocation by application. A plain map: it holds at most one entry per application,
+   * set only by administrators.
+   */
   private readonly clients = new Map<string, number>();
-  /** Whether to look for subjects without a number, whose key is a digest. */
+  /**
+   * True once a subject without a number was revoked. Such subjects are keyed by a digest, so until then
+   * their look-up is skipped.
+   */
   private hasNamedSubjects = false;
-  /** Keeps digests of odd identifiers apart from UUIDs that somebody chose to equal them. */
+  /**
+   * Salts the digests of identifiers that are not UUIDs, so that nobody can choose a UUID equal to such a
+   * digest.
+   */
   private readonly salt = randomBytes(16).toString('hex');
   private readonly key: Key128 = new Uint32Array(4);
   private readonly fingerprints = new Fingerprinter(new Uint32Array(randomBytes(32).buffer.slice(0, 32)));
   private exactEntries = 0;
-  /** Null until there is no more room. */
+  /** The overflow tables stay null until `maxEntries` is reached. */
   private tokenOverflow: OverflowFilter | null = null;
   private sessionOverflow: OverflowFilter | null = null;
   private userOverflow: OverflowInstants | null = null;
   private overflowEntries = 0;
 
-  /** @param maxEntries how many are known exactly */
+  /** @param maxEntries number of revocations that are known exactly */
   constructor(private readonly maxEntries = MAX_ENTRIES) {}
 
   get size(): number {
     return this.exactEntries + this.overflowEntries + this.clients.size;
   }
 
-  /** How many of them are not known exactly, for want of room. */
+  /** Number of revocations known only approximately, because `maxEntries` was reached. */
   get overflowSize(): number {
     return this.overflowEntries;
   }
 
-  /** Bytes held by the tables. */
+  /** Size of the tables in bytes. */
   get byteLength(): number {
     const overflows = [this.tokenOverflow, this.sessionOverflow, this.userOverflow];
     return (
@@ -164,7 +176,7 @@ export class RevocationIndex {
         return;
       case 'svc-personid':
       case 'internal-legacy':
-        // Identifiers are canonical decimals; no token can carry any other, so there is nothing to match.
+        // Tokens carry only canonical decimals, so any other spelling can match nothing.
         if (!CANONICAL_DECIMAL.test(identifier)) return;
         this.raiseUser(this.userKey(USER_DOMAIN[domain], Number(identifier)), second);
     }
@@ -222,7 +234,7 @@ export class RevocationIndex {
     );
   }
 
-  /** 0: never. */
+  /** Returns the second of the subject's latest revocation, or 0 if there is none. */
   private subjectRevokedAt(subject: string): number {
     if (!this.hasNamedSubjects && !NUMBERED_SUBJECT.test(subject)) return 0;
     return this.userRevokedAt(this.subjectKey(subject));
@@ -251,7 +263,7 @@ export class RevocationIndex {
   }
 }
 
-/** True when a revocation, 0 for none, covers a token issued at `iat`. */
+/** Returns true if a token issued at `iat` is covered by the revocation at `revokedAt` (0: no revocation). */
 function covers(iat: number, revokedAt: number): boolean {
   return revokedAt !== 0 && iat <= revokedAt;
 }
@@ -265,8 +277,8 @@ function clampSecond(milliseconds: number): number {
 }
 
 /**
- * Reads a UUID, in any letter case (RFC 9562 section 4), into four words; false for any other text, which
- * matches by exact spelling.
+ * Reads a UUID, in any letter case (RFC 9562 section 4), into four words. Returns false for any other text,
+ * which is then matched by its exact spelling.
  */
 function readUuid(text: string, into: Key128): boolean {
   if (text.length !== 36) return false;

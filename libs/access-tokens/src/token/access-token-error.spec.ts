@@ -25,7 +25,7 @@ describe('the token of an Authorization header', () => {
 });
 
 describe('a refusal', () => {
-  it('asks for a token without naming an error where there was none', () => {
+  it('requests a token, without an error code, if none was sent', () => {
     expect(accessRefusal(new AccessTokenError('missing'))).toEqual({
       status: 401,
       detail: 'A bearer token is required.',
@@ -38,7 +38,7 @@ describe('a refusal', () => {
     ['revoked', 'The access token was revoked.'],
     ['bad-signature', 'The access token is not valid.'],
     ['unknown-key', 'The access token is not valid.'],
-  ] as const)('of a token that is %s says no more than "%s"', (reason, detail) => {
+  ] as const)('for the reason %s says only "%s"', (reason, detail) => {
     expect(accessRefusal(new AccessTokenError(reason))).toEqual({
       status: 401,
       detail,
@@ -46,7 +46,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('is an outage while keys or revocations are out of reach', () => {
+  it('is a 503 while keys or revocations are unavailable', () => {
     expect(accessRefusal(new TokenVerificationUnavailableError('keys'))).toEqual({
       status: 503,
       detail: 'Access tokens cannot be verified at the moment.',
@@ -54,7 +54,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('is none of any other error', () => {
+  it('is null for any other error', () => {
     expect(accessRefusal(new Error('missing'))).toBeNull();
     expect(accessRefusal(null)).toBeNull();
   });

@@ -1,15 +1,18 @@
 /**
- * Why a token was not accepted. Closed: an answer or a metric may name it, and it never says more than the
- * token's sender may know.
+ * Reason for refusing a token. A closed list that reveals nothing secret, so responses and metrics may
+ * contain it.
  */
 export type AccessTokenFailure =
-  /** No token was presented, or not as `Authorization: Bearer <token>`. */
+  /** There is no `Authorization: Bearer <token>` header. */
   | 'missing'
   /** Longer than 16 KiB. */
   | 'too-large'
-  /** Not three parts of canonical base64url holding JSON objects with distinct member names. */
+  /**
+   * Not three parts of canonical base64url, or the header or payload is not a JSON object with unique member
+   * names.
+   */
   | 'malformed'
-  /** The header's `alg`, `kid` or `crit` is not one we handle. */
+  /** The header's `alg`, `kid`, `typ` or `crit` is not supported. */
   | 'unsupported-header'
   /** Another kind of token (`typ`), e.g. a refresh token. */
   | 'wrong-type'
@@ -26,7 +29,7 @@ export type AccessTokenFailure =
   | 'invalid-claims'
   | 'revoked';
 
-/** A token was refused. Carries the reason and nothing of the token. */
+/** A token was refused. The error carries the reason and no part of the token. */
 export class AccessTokenError extends Error {
   override readonly name = 'AccessTokenError';
 
@@ -38,10 +41,7 @@ export class AccessTokenError extends Error {
   }
 }
 
-/**
- * Whether a token is good cannot be known now: keys or revocations are out of reach. An outage (503), never a
- * refusal.
- */
+/** A token cannot be verified because keys or revocations are unavailable: an outage (503), not a refusal. */
 export class TokenVerificationUnavailableError extends Error {
   override readonly name = 'TokenVerificationUnavailableError';
 
@@ -56,8 +56,8 @@ export class TokenVerificationUnavailableError extends Error {
 const SCHEME = /^Bearer +/i;
 
 /**
- * The token of an `Authorization: Bearer <token>` header (RFC 6750 section 2.1), else null. Only the header's
- * shape is looked at; what a token may consist of is checked when it is parsed.
+ * Returns the token of an `Authorization: Bearer <token>` header (RFC 6750 section 2.1), or null. Checks only
+ * the shape of the header; `parseToken` checks the characters of the token.
  */
 export function bearerToken(authorization: string | undefined): string | null {
   const scheme = authorization === undefined ? null : SCHEME.exec(authorization);
@@ -66,10 +66,7 @@ export function bearerToken(authorization: string | undefined): string | null {
   return token === '' || token.includes(' ') ? null : token;
 }
 
-/**
- * How a request is refused: status, a sentence that callers may read, and the headers to send along (RFC
- * 6750).
- */
+/** How to refuse a request: the status, a sentence for the caller, and the response headers (RFC 6750). */
 export interface AccessRefusal {
   readonly status: 401 | 403 | 503;
   readonly detail: string;
@@ -77,8 +74,8 @@ export interface AccessRefusal {
 }
 
 /**
- * What callers may read. The other reasons share one sentence: which check a forged token failed is nobody's
- * business.
+ * Sentences for the caller. All other reasons share one sentence, so that a forger does not learn which check
+ * failed.
  */
 const SENTENCES: Partial<Record<AccessTokenFailure, string>> = {
   missing: 'A bearer token is required.',
@@ -92,7 +89,7 @@ const UNAVAILABLE: AccessRefusal = {
   headers: { 'Retry-After': '1' },
 };
 
-/** Of a good token whose personas and roles do not suffice. */
+/** The refusal of a valid token with insufficient personas and roles. */
 export const FORBIDDEN: AccessRefusal = {
   status: 403,
   detail: 'Your personas and roles do not allow this.',
@@ -100,8 +97,8 @@ export const FORBIDDEN: AccessRefusal = {
 };
 
 /**
- * The refusal that responds to a failed verification; null for any other error. A 401 names an error code
- * only when a token was sent.
+ * Returns the refusal for a verification error, or null for any other error. A 401 names an error code only
+ * if the request had a token.
  */
 export function accessRefusal(error: unknown): AccessRefusal | null {
   if (error instanceof TokenVerificationUnavailableError) return UNAVAILABLE;

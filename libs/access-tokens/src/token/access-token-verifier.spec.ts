@@ -48,13 +48,13 @@ describe('AccessTokenVerifier', () => {
     });
   });
 
-  it('reads an audience list and names the claims that did not fit', async () => {
+  it('accepts a list of audiences and lists the claims that did not fit', async () => {
     const { verifier } = testVerifier();
     const claims = { aud: ['other', AUDIENCE], groups: undefined, overflow: ['groups'] };
     expect(await verifier.verify(token({ claims }))).toMatchObject({ groups: [], overflow: ['groups'] });
   });
 
-  it('reads for which personas each facility is held', async () => {
+  it('reads the personas of each facility', async () => {
     const { verifier } = testVerifier();
     const claims = { personas: 10, facilityPersonas: [8, 2] };
     const caller = await verifier.verify(token({ claims }));
@@ -62,12 +62,12 @@ describe('AccessTokenVerifier', () => {
     expect(Object.isFrozen(caller.facilityPersonas)).toBe(true);
   });
 
-  it.each([null, undefined])('takes a token from before there were sessions: sid %s', async (sid) => {
+  it.each([null, undefined])('accepts a token without a session: sid %s', async (sid) => {
     const { verifier } = testVerifier();
     expect(await verifier.verify(token({ claims: { sid } }))).toMatchObject({ sessionId: null });
   });
 
-  it('refuses the tokens of a session that has ended, and those of no other', async () => {
+  it('refuses the tokens of an ended session, and of no other', async () => {
     const revocations = new RevocationIndex();
     const revocationDate = new Date(CLAIMS.iat * 1_000).toISOString();
     revocations.add({ domain: 'sid', identifier: CLAIMS.sid, revocationDate });
@@ -79,7 +79,7 @@ describe('AccessTokenVerifier', () => {
       expect(await verifier.verify(token({ claims: { sid } }))).toMatchObject({ sessionId: sid });
   });
 
-  it('ignores key material in the header of a token that is good without it', async () => {
+  it('ignores key material in the header of a valid token', async () => {
     const { verifier } = testVerifier();
     const header = {
       jku: 'https://evil.test/',
@@ -90,7 +90,7 @@ describe('AccessTokenVerifier', () => {
     await expect(verifier.verify(token({ header }))).resolves.toMatchObject({ personId: 1001 });
   });
 
-  it('grants 30 s of clock difference at both ends and no more', async () => {
+  it('tolerates a clock difference of exactly 30 s at both ends', async () => {
     const early = testVerifier();
     const claims = { iat: ISSUED_AT_SECONDS + 30, nbf: ISSUED_AT_SECONDS + 30 };
     await expect(early.verifier.verify(token({ claims }))).resolves.toBeDefined();
@@ -102,7 +102,7 @@ describe('AccessTokenVerifier', () => {
     await expect(late.verifier.verify(token())).rejects.toMatchObject({ reason: 'expired' });
   });
 
-  it('accepts a life of 366 days', async () => {
+  it('accepts a lifetime of 366 days', async () => {
     const claims = { exp: ISSUED_AT_SECONDS + 366 * (DAY_MS / 1_000), auth_time: ISSUED_AT_SECONDS + 30 };
     await expect(testVerifier().verifier.verify(token({ claims }))).resolves.toBeDefined();
   });
@@ -131,7 +131,7 @@ describe('AccessTokenVerifier', () => {
       });
     });
 
-    it('reads what the token does not say as nothing granted', async () => {
+    it('grants nothing for missing claims', async () => {
       const { verifier } = testVerifier();
       const claims = { personId: undefined, userId: 9001, personas: undefined, facilities: undefined };
       expect(await verifier.verify(legacy(claims))).toMatchObject({
@@ -148,7 +148,7 @@ describe('AccessTokenVerifier', () => {
         'legacy:https://legacy.example.test:technician:815:7',
         { personId: undefined, identityType: 'service-provider' },
       ],
-    ])('is the subject %s by its identifiers, whatever its sub says', async (subject, claims) => {
+    ])('gives the subject %s from its identifiers, whatever its sub claim is', async (subject, claims) => {
       const sub = 'technician:815:7';
       const text = legacy({ sub, ...claims });
       const revocable: RevocableToken[] = [];
@@ -158,7 +158,7 @@ describe('AccessTokenVerifier', () => {
       expect(revocable).toMatchObject([{ sub: subject }]);
     });
 
-    it("refuses our own audience, a token of nobody's, and a token that is not the configured issuer's", async () => {
+    it('refuses our own audience, a token without identifiers, and an issuer that is not configured', async () => {
       const { verifier } = testVerifier();
       await expect(verifier.verify(legacy({ aud: AUDIENCE }))).rejects.toMatchObject({
         reason: 'wrong-audience',
@@ -171,8 +171,8 @@ describe('AccessTokenVerifier', () => {
     });
   });
 
-  describe('once it knows a token', () => {
-    it('gives the same frozen caller again without looking for the key', async () => {
+  describe('once a token is cached', () => {
+    it('returns the same frozen caller again without looking up the key', async () => {
       const { verifier, keys } = testVerifier();
       const caller = await verifier.verify(es256Token());
       const text = caller.token;
@@ -183,7 +183,7 @@ describe('AccessTokenVerifier', () => {
       expect(Object.isFrozen(caller) && Object.isFrozen(caller.facilities)).toBe(true);
     });
 
-    it('refuses it from the moment it expires', async () => {
+    it('refuses it once it has expired', async () => {
       const { verifier, clock } = testVerifier();
       const text = token();
       await verifier.verify(text);
@@ -191,7 +191,7 @@ describe('AccessTokenVerifier', () => {
       await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'expired' });
     });
 
-    it('refuses it from the moment its key is removed, and when the key id gets another key', async () => {
+    it('refuses it once its key is removed, and when its key id names another key', async () => {
       const { verifier, keys } = testVerifier();
       const text = token();
       await verifier.verify(text);
@@ -205,7 +205,7 @@ describe('AccessTokenVerifier', () => {
       await expect(verifier.verify(text)).rejects.toMatchObject({ reason: 'bad-signature' });
     });
 
-    it('does not remember a token whose key was removed while it was being verified', async () => {
+    it('does not cache a token whose key is removed during verification', async () => {
       const { verifier, keys } = testVerifier();
       const prepared = await verifier.prepare(token());
       keys.replace([]);
@@ -213,7 +213,7 @@ describe('AccessTokenVerifier', () => {
       expect(verifier.recall(token())).toBeNull();
     });
 
-    it('refuses it from the moment it is revoked, and when revocations are out of reach', async () => {
+    it('refuses it once it is revoked, and fails while revocations are unavailable', async () => {
       let check = (_: RevocableToken): boolean => false;
       const { verifier } = testVerifier({ revocations: { isRevoked: (revocable) => check(revocable) } });
       const text = token();
@@ -226,7 +226,7 @@ describe('AccessTokenVerifier', () => {
       await expect(verifier.verify(text)).rejects.toBeInstanceOf(TokenVerificationUnavailableError);
     });
 
-    it('remembers nothing for a key source that cannot tell when its keys change', async () => {
+    it('caches nothing for a key source without generations', async () => {
       const keys = testKeys();
       const findKey = jest.fn(() => keys[0] ?? null);
       const { verifier } = testVerifier({ keys: { findKey } });
@@ -236,7 +236,7 @@ describe('AccessTokenVerifier', () => {
       expect(findKey).toHaveBeenCalledTimes(2);
     });
 
-    it('forgets tokens seen once before those in use when there are too many', async () => {
+    it('evicts tokens used once before tokens used again', async () => {
       const { verifier } = testVerifier({ rememberedTokens: 3 });
       const numbered = (jti: string): string => token({ claims: { jti } });
       await verifier.verify(numbered('busy'));
@@ -250,7 +250,7 @@ describe('AccessTokenVerifier', () => {
     });
   });
 
-  it('does not trust a key source that answers with a key of another algorithm, id or issuer', async () => {
+  it('does not trust a key source that returns a key of another algorithm, id or issuer', async () => {
     const [hmac, rsa] = testKeys() as [
       ReturnType<typeof createVerificationKey>,
       ReturnType<typeof createVerificationKey>,

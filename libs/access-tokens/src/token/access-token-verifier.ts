@@ -16,24 +16,24 @@ import { parseToken } from './parse-token';
 import type { ParsedToken, SigningAlgorithm } from './parse-token';
 import { VerifiedTokens } from './verified-tokens';
 
-/** How far clocks of issuers and validators may differ. Source: docs/spec-gaps.md. */
+/** Tolerated difference between the clocks of issuers and validators. Source: docs/spec-gaps.md. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 /**
- * The longest life of a token, whoever issued it: revocations are kept a little longer, so that none outlives
- * its revocation.
+ * Maximum lifetime of a token from any issuer. Revocations are kept slightly longer, so that no token
+ * outlives its revocation.
  */
 const LONGEST_LIFETIME_SECONDS = 366 * 24 * 60 * 60;
 
-/** An issuer from before this platform: HS256 only, no `typ` (or the older `JWT`). */
+/** An issuer that predates this platform. Its tokens use HS256 only and have no `typ`, or the older `JWT`. */
 export interface LegacyIssuer {
   issuer: string;
   audience: string;
 }
 
 /**
- * Says whether a token was revoked.
- * @throws {TokenVerificationUnavailableError} when that cannot be known now
+ * Checks whether a token was revoked.
+ * @throws {TokenVerificationUnavailableError} when the revocations are too old or not loaded
  */
 export interface RevocationCheck {
   isRevoked(token: RevocableToken): boolean;
@@ -46,85 +46,88 @@ export interface AccessTokenVerifierOptions {
   revocations: RevocationCheck;
   legacyIssuers?: readonly LegacyIssuer[];
   clock?: Clock;
-  /** How many verified tokens to remember; 0 verifies each one anew. Default 5,000. */
+  /** Number of verified tokens to cache; 0 disables the cache. Default 5,000. */
   rememberedTokens?: number;
 }
 
-/** A token whose header, issuer and key are in order and whose signature is yet to be checked. */
+/** A token with a checked header, issuer and key. Its signature is not verified yet. */
 export interface PreparedToken {
   readonly parsed: ParsedToken;
   readonly key: VerificationKey;
   readonly audience: string;
   readonly legacy: boolean;
-  /** State of the keys before `key` was looked up. */
+  /** Generation of the keys before `key` was looked up. */
   readonly generation: number | null;
 }
 
 /**
- * jsonwebtoken checks the signature; every other rule is stricter here than there and is applied around it.
+ * Options that limit jsonwebtoken to the signature. All other rules are stricter here and are checked
+ * separately.
  */
 export const SIGNATURE_ONLY = { ignoreExpiration: true, ignoreNotBefore: true } as const;
 
-interface KnownCaller {
+interface CachedCaller {
   readonly caller: Caller;
   readonly revocable: RevocableToken;
 }
 
 /**
- * Turns an access token into its caller, or refuses it: strict parsing, then issuer, `typ`, algorithm and
- * key, then the signature (jsonwebtoken), then audience, times, claims and revocations. Verified tokens are
- * remembered by their exact text, and expiry, key changes and revocations are looked at every time all the
- * same.
+ * Turns an access token into its caller, or refuses it. Checks in this order: strict parsing; issuer, `typ`,
+ * algorithm and key; the signature (by jsonwebtoken); audience, times, claims and revocations. Verified
+ * tokens are cached by their exact text; expiry, key changes and revocations are still checked on every call.
  */
 export class AccessTokenVerifier {
   private readonly legacyIssuers: ReadonlyMap<string, LegacyIssuer>;
-  private readonly known: VerifiedTokens<KnownCaller>;
+  private readonly verified: VerifiedTokens<CachedCaller>;
   private readonly clock: Clock;
 
-  /** @throws {RangeError} when our own issuer is a legacy issuer too */
+  /** @throws {RangeError} when our own issuer is also listed as a legacy issuer */
   constructor(private readonly options: AccessTokenVerifierOptions) {
     this.clock = options.clock ?? SYSTEM_CLOCK;
     this.legacyIssuers = new Map((options.legacyIssuers ?? []).map((legacy) => [legacy.issuer, legacy]));
     if (this.legacyIssuers.has(options.issuer))
       throw new RangeError('our own issuer cannot be a legacy issuer');
-    this.known = new VerifiedTokens(options.rememberedTokens ?? 5_000);
+    this.verified = new VerifiedTokens(options.rememberedTokens ?? 5_000);
   }
 
   /**
-   * The caller whose token this is.
-   * @throws {AccessTokenError} with a closed reason when the token is refused; nothing else comes from a
-   * token's content
-   * @throws {TokenVerificationUnavailableError} when keys or revocations are out of reach
+   * Returns the caller of a token.
+   * @throws {AccessTokenError} when the token is refused. No token content causes any other error.
+   * @throws {TokenVerificationUnavailableError} when keys or revocations are unavailable
    */
   async verify(token: string): Promise<Caller> {
-    const remembered = this.recall(token);
-    if (remembered) return remembered;
+    const cached = this.recall(token);
+    if (cached) return cached;
     const prepared = await this.prepare(token);
     this.checkSignature(prepared);
     return this.complete(prepared);
   }
 
   /**
-   * The caller of a token verified before, or null when it has to go through `verify`. Errors as in `verify`:
-   * a token that expired or was revoked in the meantime is refused here.
+   * Returns the caller of a cached token, or null if `verify` must be called. Throws as `verify` does, for
+   * example if the token was revoked after it was cached.
    */
   recall(token: string): Caller | null {
     const generation = this.options.keys.generation?.() ?? null;
     if (generation === null) return null;
-    const found = this.known.find(token, generation);
+    const found = this.verified.find(token, generation);
     if (!found) return null;
     const nowMs = this.clock.now().getTime();
     if (nowMs >= found.validUntilMs || nowMs < found.validFromMs) {
-      this.known.forget(token);
+      this.verified.delete(token);
       return null;
     }
     this.refuseRevoked(found.value.revocable);
     return found.value.caller;
   }
 
-  /** First third of `verify`, before the signature; for passport-jwt, which checks the signature itself. */
+  /**
+   * First step of `verify`: everything before the signature. Used with passport-jwt, which checks the
+   * signature itself.
+   */
   async prepare(token: string): Promise<PreparedToken> {
-    // Read before the key is looked up: a key removed from here on must not leave a remembered token behind.
+    // Read before the key is looked up, so that a token is not cached if its key is removed during
+    // verification.
     const generation = this.options.keys.generation?.() ?? null;
     const parsed = parseToken(token);
     const issuer = parsed.payload['iss'];
@@ -141,12 +144,12 @@ export class AccessTokenVerifier {
     try {
       jsonwebtoken.verify(parsed.text, key.key, { algorithms: [key.alg], ...SIGNATURE_ONLY });
     } catch (cause) {
-      // Whatever it throws, TypeError included, comes from the token: key and options are known to be good.
+      // Key and options are known to be good, so any error, even a TypeError, is caused by the token.
       throw new AccessTokenError('bad-signature', { cause });
     }
   }
 
-  /** Last third of `verify`. Call it only after the signature of `prepared` was found good. */
+  /** Last step of `verify`. Call it only after the signature of `prepared` was verified. */
   complete(prepared: PreparedToken): Caller {
     this.checkClaims(prepared);
     const claims = readClaims(prepared);
@@ -154,14 +157,14 @@ export class AccessTokenVerifier {
     const revocable = { jti, iat, personId, userId, sid, sub, clientId };
     this.refuseRevoked(revocable);
     const caller = callerFromClaims(prepared.parsed.text, claims);
-    this.remember(prepared, claims, { caller, revocable });
+    this.cache(prepared, claims, { caller, revocable });
     return caller;
   }
 
-  private remember(prepared: PreparedToken, claims: AccessTokenClaims, value: KnownCaller): void {
+  private cache(prepared: PreparedToken, claims: AccessTokenClaims, value: CachedCaller): void {
     const { generation } = prepared;
     if (generation === null || generation !== this.options.keys.generation?.()) return;
-    this.known.remember(prepared.parsed.text, {
+    this.verified.store(prepared.parsed.text, {
       value,
       generation,
       validFromMs: validFromSeconds(claims) * 1_000,
@@ -173,7 +176,7 @@ export class AccessTokenVerifier {
     if (this.options.revocations.isRevoked(token)) throw new AccessTokenError('revoked');
   }
 
-  /** Audience, times and the claims that every token has. */
+  /** Checks the audience, the times and the claims that every token must have. */
   private checkClaims({ parsed, audience }: PreparedToken): void {
     const read = registeredClaims.safeParse(parsed.payload);
     if (!read.success) throw new AccessTokenError('invalid-claims', { cause: read.error });
@@ -200,7 +203,7 @@ export class AccessTokenVerifier {
     return { audience: legacy.audience, legacy: true };
   }
 
-  /** Key sources are asked by algorithm and issuer; this makes sure that they listened. */
+  /** Defends against a key source that ignores the requested algorithm, key id or issuer. */
   private isBoundTo(key: VerificationKey, { kid, alg }: ParsedToken, issuer: string): boolean {
     return key.alg === alg && key.kid === kid && (key.issuer ?? this.options.issuer) === issuer;
   }
@@ -209,21 +212,20 @@ export class AccessTokenVerifier {
 function readClaims({ parsed, legacy }: PreparedToken): AccessTokenClaims {
   const read = (legacy ? legacyTokenClaims : accessTokenClaims).safeParse(parsed.payload);
   if (!read.success) throw new AccessTokenError('invalid-claims', { cause: read.error });
-  // Nobody proved who they are after they had got their token: such a claim would only make a sign-in look
-  // younger.
+  // Authentication always precedes the token. A later auth_time would only make the sign-in look more recent.
   if (read.data.auth_time > read.data.iat + CLOCK_TOLERANCE_SECONDS)
     throw new AccessTokenError('invalid-claims');
   return read.data;
 }
 
-/** From when on a token counts, in seconds since 1970, tolerance included. */
+/** Start of the token's validity in seconds since 1970, tolerance included. */
 function validFromSeconds(claims: Pick<RegisteredClaims, 'iat' | 'nbf'>): number {
   return Math.max(claims.iat, claims.nbf ?? claims.iat) - CLOCK_TOLERANCE_SECONDS;
 }
 
 /**
- * Signature bytes a key makes (RFC 7518): anything else, DER-coded ECDSA for one, is refused before the
- * cryptography.
+ * Length in bytes of a key's signatures (RFC 7518). A signature of any other length, for example DER-encoded
+ * ECDSA, is refused before any cryptography.
  */
 function signatureLength({ alg, key }: VerificationKey): number {
   const fixed: Record<Exclude<SigningAlgorithm, 'RS256'>, number> = { HS256: 32, ES256: 64 };

@@ -7,13 +7,11 @@ export const ACCESS_TOKEN_TYP = 'at+jwt';
 
 const instantSeconds = z.int().min(0).max(253_402_300_799);
 const identifier = z.int().min(0);
-/** Of what tokens are found by: without U+0000, which PostgreSQL cannot hold. */
+/** Excludes U+0000, which PostgreSQL cannot store, from claims that tokens are looked up by. */
 const withoutNul = /^[^\0]*$/;
 const text = z.string().max(1_000);
 
-/**
- * The claims without which no token is accepted, whoever issued it. Instants are whole seconds since 1970.
- */
+/** Claims that every token must have, whoever issued it. Times are whole seconds since 1970. */
 export const registeredClaims = z.object({
   iss: text,
   aud: z.union([text, z.array(text).min(1).max(20)]),
@@ -25,7 +23,7 @@ export const registeredClaims = z.object({
 });
 export type RegisteredClaims = z.output<typeof registeredClaims>;
 
-/** Where an identity was found. */
+/** The directory that an identity comes from. */
 const IDENTITY_TYPES = ['svc-personid', 'internal-legacy', 'service-provider'] as const;
 type IdentityType = (typeof IDENTITY_TYPES)[number];
 
@@ -44,20 +42,17 @@ const identityClaims = {
   name: nullableText,
   roles: texts,
   facilities: z.array(identifier).default([]),
-  /** The personas for which each of `facilities` is held, in the same order. */
+  /** For each of `facilities`, in the same order, the personas for which it is held. */
   facilityPersonas: z
     .array(personas)
     .optional()
     .transform((value) => value ?? null),
   groups: texts,
-  /** Names of the claims that did not fit and are missing here: treat them as unknown, not as empty. */
+  /** Names of claims that did not fit and are missing here. Treat them as unknown, not as empty. */
   overflow: texts,
 };
 
-/**
- * A revocation of a person or user must reach every token of theirs, so a token has to name whom it speaks
- * for.
- */
+/** Checks that a token names its person or user, so that a revocation of that person or user covers it. */
 function namesItsIdentity(claims: {
   identityType: IdentityType;
   personId: number | null;
@@ -67,7 +62,10 @@ function namesItsIdentity(claims: {
   return claims.identityType !== 'internal-legacy' || claims.userId !== null;
 }
 
-/** A facility whose persona cannot be told would be granted on a guess. */
+/**
+ * Checks that there is one entry in `facilityPersonas` per facility. A facility without known personas must
+ * not be granted on a guess.
+ */
 function pairsItsFacilities(claims: {
   facilities: readonly number[];
   facilityPersonas: readonly Personas[] | null;
@@ -76,15 +74,15 @@ function pairsItsFacilities(claims: {
 }
 const BADLY_PAIRED = 'must have a facilityPersonas as long as its facilities, or none';
 
-/** The claims of an access token that auth-service issues. Unknown claims are dropped. */
+/** Claims of an access token that auth-service issues. Unknown claims are dropped. */
 export const accessTokenClaims = registeredClaims
   .extend({
     ...identityClaims,
     auth_time: instantSeconds,
-    /** The session: one for each sign-in, kept by every token that descends from it. */
+    /** Session id. Each sign-in starts a session; every token exchanged or refreshed from it keeps the id. */
     sid: z
       .string()
-      // Revocations are found by its one spelling.
+      // Lower case only, because revocations are looked up by this spelling.
       .regex(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
       .nullish()
       .transform((value) => value ?? null),
@@ -96,9 +94,9 @@ export const accessTokenClaims = registeredClaims
 export type AccessTokenClaims = z.output<typeof accessTokenClaims>;
 
 /**
- * The subject of a legacy issuer's token, by the identifiers that we share with that issuer. Its `sub` may
- * read like one of our subjects and mean somebody else. So a token without an identifier gets a subject that
- * none of ours equals.
+ * Returns the subject of a legacy issuer's token, built from the identifiers that we share with that issuer.
+ * The token's own `sub` may equal one of our subjects but mean somebody else. So a token without a shared
+ * identifier gets a subject that none of ours can equal.
  */
 function legacySubject({ iss, sub, personId, userId }: LegacyIdentity): string {
   if (personId !== null) return `personid:${String(personId)}`;
@@ -110,7 +108,7 @@ type LegacyIdentity = Pick<RegisteredClaims, 'iss' | 'sub'> & {
   userId: number | null;
 };
 
-/** Claims of a legacy issuer's token: what it does not say is read as "nothing granted". */
+/** Claims of a legacy issuer's token. A missing claim grants nothing. */
 export const legacyTokenClaims = registeredClaims
   .extend({
     ...identityClaims,
@@ -121,7 +119,7 @@ export const legacyTokenClaims = registeredClaims
   .transform((claims): AccessTokenClaims => ({
     ...claims,
     sub: legacySubject(claims),
-    // What another issuer calls its sessions is nothing to us.
+    // Session ids of other issuers have no meaning here.
     sid: null,
     auth_time: claims.auth_time ?? claims.iat,
     identityType: claims.identityType ?? (claims.personId === null ? 'internal-legacy' : 'svc-personid'),
@@ -130,8 +128,8 @@ export const legacyTokenClaims = registeredClaims
   .refine(pairsItsFacilities, BADLY_PAIRED);
 
 /**
- * Who sent a request, as their verified access token says. One object serves every request with that token:
- * it is frozen.
+ * The sender of a request, according to the verified access token. Frozen, because one object is shared by
+ * all requests with that token.
  */
 export interface Caller {
   /** The access token itself, for calls on the caller's behalf. Never log it. */
@@ -142,13 +140,15 @@ export interface Caller {
    */
   readonly subject: string;
   readonly tokenId: string;
-  /** The session that the token belongs to (claim `sid`); null for tokens from before there were sessions. */
+  /**
+   * The token's session (claim `sid`); null for tokens issued before sessions existed and for legacy issuers.
+   */
   readonly sessionId: string | null;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
-  /** When the person last proved who they are; kept when tokens are exchanged or refreshed. */
+  /** Time of the last authentication. Exchanging or refreshing a token does not change it. */
   readonly authTime: Date;
-  /** Key of the application that asked for the token. */
+  /** Key of the application that requested the token. */
   readonly clientId: string | null;
   readonly identityType: IdentityType;
   readonly personId: number | null;
@@ -158,13 +158,14 @@ export interface Caller {
   readonly roles: readonly string[];
   readonly facilities: readonly number[];
   /**
-   * The personas for which each of `facilities` is held, in the same order; null: the token does not say. Ask
-   * `facilitiesHeldFor`.
+   * For each of `facilities`, in the same order, the personas for which it is held; null if the token does
+   * not say. Use `facilitiesHeldFor` to evaluate it.
    */
   readonly facilityPersonas: readonly Personas[] | null;
   readonly groups: readonly string[];
   /**
-   * Names of the claims that did not fit into the token, e.g. `groups`: fail closed when one of them decides.
+   * Names of claims that did not fit into the token, e.g. `groups`. Deny access if the decision depends on
+   * one of them.
    */
   readonly overflow: readonly string[];
 }
@@ -202,8 +203,8 @@ function instant(seconds: number): Date {
 }
 
 /**
- * Persona InternalPartner, or the role CustomerGlobalAdministrator. Source: authentication spec,
- * Authentication 2.
+ * Returns true for the persona InternalPartner or the role CustomerGlobalAdministrator. Source:
+ * authentication spec, Authentication 2.
  */
 export function isInternalAdministrator(caller: Pick<Caller, 'personas' | 'roles'>): boolean {
   return (

@@ -8,7 +8,7 @@ describe('the facilities that a caller holds for a persona', () => {
   const caller = { facilities: [501, 777], facilityPersonas: null, overflow: [] };
   const paired = { ...caller, personas: Customer | Resident, facilityPersonas: [Resident, Customer] };
 
-  it('are those that the token pairs with one that is asked for', () => {
+  it('are those that the token pairs with a requested persona', () => {
     expect(facilitiesHeldFor(paired, MANAGERS)).toEqual([777]);
     expect(facilitiesHeldFor(paired, Resident)).toEqual([501]);
     expect(facilitiesHeldFor(paired, Customer | Resident)).toEqual([501, 777]);
@@ -16,7 +16,7 @@ describe('the facilities that a caller holds for a persona', () => {
     expect(facilitiesHeldFor(paired, Persona.None)).toEqual([]);
   });
 
-  it('are none for a persona that the token pairs, but does not grant', () => {
+  it('are none for a persona that appears in a pair but not in the token', () => {
     expect(facilitiesHeldFor({ ...paired, personas: Resident }, MANAGERS)).toEqual([]);
   });
 
@@ -29,17 +29,17 @@ describe('the facilities that a caller holds for a persona', () => {
     [Customer | Resident, ServiceProvider, []],
     [Customer | Resident, MANAGERS, null],
     [InternalPartner | Customer | Resident, Customer, null],
-  ])('of a token for personas %i without pairs, asked for %i, are %j', (personas, anyOf, expected) => {
+  ])('of a token with personas %i and no pairs, requested for %i, are %j', (personas, anyOf, expected) => {
     expect(facilitiesHeldFor({ ...caller, personas }, anyOf)).toEqual(expected);
   });
 
-  it('are unknown where they did not fit into the token', () => {
+  it('are unknown if they did not fit into the token', () => {
     const overflowing = { ...paired, facilities: [], facilityPersonas: null, overflow: ['facilities'] };
     expect(facilitiesHeldFor(overflowing, MANAGERS)).toBeNull();
     expect(facilitiesHeldFor({ ...overflowing, personas: Customer }, MANAGERS)).toBeNull();
   });
 
-  it('are none where there are none, whoever asks', () => {
+  it('are none for any persona if the token has none', () => {
     expect(facilitiesHeldFor({ ...paired, facilities: [], facilityPersonas: null }, MANAGERS)).toEqual([]);
   });
 });

@@ -2,14 +2,15 @@ import { Persona, hasAnyPersona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 import type { Caller } from './caller';
 
-/** What a token, or `GET /auth/me`, says of facilities. */
+/** The claims about facilities, from a token or from `GET /auth/me`. */
 type FacilityClaims = Pick<Caller, 'personas' | 'facilities' | 'facilityPersonas' | 'overflow'>;
 
 /**
- * The facilities that somebody holds for at least one of the personas `anyOf`: those that a route accepts. A
- * facility of one persona gives no rights to another one of the same person. Null: the token does not say. It
- * had no room for its facilities, or it is for several personas and comes from an issuer that does not tell
- * them apart. Ask `GET /auth/me`, or refuse.
+ * Returns the facilities that the caller holds for at least one persona in `anyOf`, the personas that a route
+ * accepts. A facility held for one persona grants nothing to another persona of the same person.
+ *
+ * Returns null if the token does not say: its facilities did not fit, or it has several personas and its
+ * issuer does not tell apart which of them hold a facility. Then call `GET /auth/me`, or refuse.
  */
 export function facilitiesHeldFor(claims: FacilityClaims, anyOf: Personas): readonly number[] | null {
   const { personas, facilities, facilityPersonas, overflow } = claims;
@@ -19,7 +20,8 @@ export function facilitiesHeldFor(claims: FacilityClaims, anyOf: Personas): read
     return facilities.filter((_, index) => hasAnyPersona(facilityPersonas[index] ?? Persona.None, accepted));
   }
   if (accepted === Persona.None) return [];
-  // Each facility is held for a persona of the token: where all are accepted, it does not matter for which.
+  // Each facility is held for some persona of the token. If all of them are accepted, which one does not
+  // matter.
   if (accepted === personas || facilities.length === 0) return facilities;
   const others = personas & ~Persona.InternalPartner;
   const isOneBit = (others & (others - 1)) === 0;

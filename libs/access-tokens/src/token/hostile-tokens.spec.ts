@@ -15,36 +15,36 @@ describe('hostile tokens', () => {
     },
   );
 
-  it('refuses each of them again right after a good token was accepted and remembered', async () => {
+  it('refuses each of them right after valid tokens were accepted and cached', async () => {
     const { verifier } = testVerifier();
-    for (const good of [token(), rs256Token(), es256Token()]) await verifier.verify(good);
+    for (const valid of [token(), rs256Token(), es256Token()]) await verifier.verify(valid);
     for (const [, text] of Object.values(HOSTILE_TOKENS)) {
       await expect(verifier.verify(text)).rejects.toBeInstanceOf(AccessTokenError);
     }
   });
 
-  it('refuses every token that differs from a good one in any character', async () => {
+  it('refuses every token that differs from a valid one in any character', async () => {
     const { verifier } = testVerifier();
-    const goods = [token(), rs256Token(), es256Token()];
+    const validTokens = [token(), rs256Token(), es256Token()];
     const alphabet = 'AZaz09-_.=+/ é\u0000';
     const change = fc.tuple(
-      fc.constantFrom(...goods),
+      fc.constantFrom(...validTokens),
       fc.nat(),
       fc.constantFrom(...alphabet, ''),
       fc.boolean(),
     );
     await fc.assert(
-      fc.asyncProperty(change, async ([good, position, replacement, insert]) => {
-        const at = position % good.length;
-        const changed = good.slice(0, at) + replacement + good.slice(insert ? at : at + 1);
-        fc.pre(changed !== good);
+      fc.asyncProperty(change, async ([valid, position, replacement, insert]) => {
+        const at = position % valid.length;
+        const changed = valid.slice(0, at) + replacement + valid.slice(insert ? at : at + 1);
+        fc.pre(changed !== valid);
         await expect(verifier.verify(changed)).rejects.toBeInstanceOf(AccessTokenError);
       }),
       { numRuns: 500 },
     );
   });
 
-  it('refuses any text and any claims with a reason and no other error', async () => {
+  it('refuses any text and any claims with an AccessTokenError and no other error', async () => {
     const { verifier } = testVerifier();
     const signedClaims = fc.dictionary(fc.constantFrom(...Object.keys(CLAIMS)), fc.jsonValue(), {
       minKeys: 1,
@@ -62,7 +62,7 @@ describe('hostile tokens', () => {
     );
   });
 
-  it('says nothing of the token in its errors', async () => {
+  it('reveals nothing of the token in its errors', async () => {
     const { verifier } = testVerifier();
     for (const [, text] of Object.values(HOSTILE_TOKENS)) {
       const refusal = (await verifier.verify(text).catch((error: unknown) => error)) as Error;

@@ -4,9 +4,9 @@ import { AccessTokenError } from './access-token-error';
 const ALPHABET = /^[A-Za-z0-9_-]+$/;
 
 /**
- * The bytes of unpadded base64url text in its one canonical spelling, else null. Node's own decoder also
- * takes padding, the other alphabet and stray bits in the last character, which would let several texts stand
- * for one token. Source: RFC 7515 section 2, RFC 4648 section 3.5.
+ * Decodes unpadded base64url in its canonical spelling, else returns null. Node's decoder also accepts
+ * padding, the other base64 alphabet and stray bits in the last character, so that several texts would
+ * represent one token. Source: RFC 7515 section 2, RFC 4648 section 3.5.
  */
 function decodeCanonicalBase64Url(text: string): Buffer | null {
   if (!ALPHABET.test(text)) return null;
@@ -14,13 +14,13 @@ function decodeCanonicalBase64Url(text: string): Buffer | null {
   return bytes.toString('base64url') === text ? bytes : null;
 }
 
-/** Deeper nesting than any token of ours has. */
+/** Nesting limit. No token of ours is this deep. */
 const MAX_DEPTH = 32;
 
 /**
- * Reads bytes as one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, and
- * no object in it with two members of one name. `JSON.parse` lets the last of two win, another reader takes
- * the first, and a token must not mean two things. Returns null for anything else.
+ * Parses one JSON object (RFC 8259): valid UTF-8 without byte order mark, at most 32 levels deep, without
+ * duplicate member names at any level. `JSON.parse` would keep the last duplicate and another parser the
+ * first, so one token could mean two things. Returns null for anything else.
  */
 function parseStrictJsonObject(bytes: Buffer): Record<string, unknown> | null {
   if (!isUtf8(bytes)) return null;
@@ -40,12 +40,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Walks the text once, without recursion. Only its verdict on valid JSON matters: `JSON.parse` refuses the
- * rest.
- * @throws {SyntaxError} for a string that is not JSON
+ * Scans the text once, without recursion, for excessive depth and duplicate names. The result matters only
+ * for valid JSON; `JSON.parse` rejects the rest.
+ * @throws {SyntaxError} for a malformed string
  */
 function isShallowWithDistinctNames(text: string): boolean {
-  // One entry per open bracket: the names seen so far in an object, null for an array.
+  // One entry per open bracket: the names seen so far for an object, null for an array.
   const open: (Set<string> | null)[] = [];
   let at = 0;
   let expectsName = false;
@@ -78,7 +78,10 @@ function isShallowWithDistinctNames(text: string): boolean {
   return true;
 }
 
-/** Index just after the string that starts at `start`; the end of the text when it never closes. */
+/**
+ * Returns the index just after the string that starts at `start`, or the text's length if the string is not
+ * closed.
+ */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
@@ -86,7 +89,7 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * The signature algorithms we know. Each key is bound to one of them. Source: authentication spec, What the
+ * The supported signature algorithms. Each key is bound to one of them. Source: authentication spec, What the
  * service does.
  */
 export const SIGNING_ALGORITHMS = ['HS256', 'RS256', 'ES256'] as const;
@@ -96,12 +99,12 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 const MAX_TOKEN_LENGTH = 16 * 1024;
 
 /**
- * What a `kid` may look like: it is looked up and logged, so it holds nothing that a path, a query or a log
- * could trip over.
+ * Format of a `kid`. Key ids are looked up and logged, so characters with a meaning in paths, queries or logs
+ * are excluded.
  */
 export const KEY_ID_PATTERN = /^[\w.-]{1,64}$/;
 
-/** A token taken apart; nothing in it is verified yet. */
+/** A parsed token. Nothing in it is verified yet. */
 export interface ParsedToken {
   readonly text: string;
   readonly alg: SigningAlgorithm;
@@ -112,9 +115,10 @@ export interface ParsedToken {
 }
 
 /**
- * Takes a compact JWS (RFC 7515) apart under rules stricter than the libraries': canonical base64url, JSON
- * objects with distinct member names, a known `alg`, a harmless `kid`, no `crit`. Key material in the header
- * (`jku`, `x5u`, `jwk`, `x5c`) is ignored: keys come from configuration only. No cryptography happens here.
+ * Parses a compact JWS (RFC 7515) under rules stricter than those of libraries: canonical base64url, JSON
+ * objects with unique member names, a known `alg`, a well-formed `kid`, no `crit`. Ignores key material in
+ * the header (`jku`, `x5u`, `jwk`, `x5c`), because keys come from configuration only. Performs no
+ * cryptography.
  * @throws {AccessTokenError} `too-large`, `malformed` or `unsupported-header`
  */
 export function parseToken(text: string): ParsedToken {
@@ -131,7 +135,7 @@ export function parseToken(text: string): ParsedToken {
 
 function readHeader(header: Record<string, unknown>): Pick<ParsedToken, 'alg' | 'kid' | 'typ'> {
   const { alg, kid, typ } = header;
-  // We understand no extension, so any `crit` names one that must be refused (RFC 7515 section 4.1.11).
+  // We support no extension, so a token with `crit` must be refused (RFC 7515 section 4.1.11).
   if (Object.hasOwn(header, 'crit')) throw new AccessTokenError('unsupported-header');
   if (!isSigningAlgorithm(alg)) throw new AccessTokenError('unsupported-header');
   if (kid !== undefined && (typeof kid !== 'string' || !KEY_ID_PATTERN.test(kid))) {
@@ -141,7 +145,7 @@ function readHeader(header: Record<string, unknown>): Pick<ParsedToken, 'alg' | 
   return { alg, kid, typ };
 }
 
-/** True for the algorithms we accept, spelled exactly so. */
+/** Returns true for a supported algorithm in its exact spelling. */
 function isSigningAlgorithm(value: unknown): value is SigningAlgorithm {
   return SIGNING_ALGORITHMS.includes(value as SigningAlgorithm);
 }

@@ -9,7 +9,10 @@ import { AccessTokenVerifier } from './access-token-verifier';
 import { parseToken } from './parse-token';
 import type { SigningAlgorithm } from './parse-token';
 
-/** Published by the IETF, not ours to keep here: read from beside the checkout where they are. */
+/**
+ * Test vectors of the IETF. They are not part of this repository; the tests run if the file exists next to
+ * the checkout.
+ */
 const VECTORS = join(__dirname, '../../../../../shared/vectors/rfc7515/appendix-a.json');
 
 interface Vector {
@@ -53,11 +56,11 @@ describeWithVectors('tokens of RFC 7515, appendix A', () => {
     expect(vectors.map(({ alg }) => alg)).toEqual(expect.arrayContaining(['HS256', 'ES256']));
   });
 
-  it('have a good signature', () => {
+  it('have a valid signature', () => {
     for (const vector of vectors) expect(() => checkSignature(keyOf(vector), vector.jws)).not.toThrow();
   });
 
-  it('have a bad one once a bit of their payload or signature changed', () => {
+  it('have an invalid signature after a change to payload or signature', () => {
     for (const vector of vectors) {
       const [head, body, signature] = vector.jws.split('.') as [string, string, string];
       const flip = (text: string): string => (text.startsWith('e') ? 'f' : 'e') + text.slice(1);
@@ -67,7 +70,7 @@ describeWithVectors('tokens of RFC 7515, appendix A', () => {
     }
   });
 
-  it('are no access tokens of ours all the same', async () => {
+  it('are still refused as access tokens, because of their type', async () => {
     for (const vector of vectors)
       await expect(verifierOf(keyOf(vector)).verify(vector.jws)).rejects.toMatchObject({
         reason: 'wrong-type',

@@ -1,7 +1,7 @@
-/** A verified token as remembered: what it vouches for, and what must still hold each time. */
+/** A cache entry: the value that the token proves, and the conditions to re-check on every use. */
 interface VerifiedToken<T> {
   readonly value: T;
-  /** Not before and not after, as milliseconds since 1970, tolerance included. */
+  /** Validity in milliseconds since 1970: from inclusive, until exclusive, tolerance included. */
   readonly validFromMs: number;
   readonly validUntilMs: number;
   readonly generation: number;
@@ -12,10 +12,10 @@ interface Entry<T> extends VerifiedToken<T> {
 }
 
 /**
- * Remembers verified tokens by their exact text (never by a digest or by `jti`: another spelling is another
- * token and is verified anew). Bounded in tokens and in characters; tokens used again outlive those seen
- * once, so that a flood of one-time tokens does not drive out the busy ones. What it returns still has to be
- * checked for expiry and revocation.
+ * Caches verified tokens by their exact text, not by a digest or `jti`, so that any other spelling is
+ * verified anew. Limits the number of tokens and of characters. A token used again outlives tokens used once,
+ * so that a flood of one-time tokens does not evict the busy ones. The caller must still check expiry and
+ * revocation of what it returns.
  */
 export class VerifiedTokens<T> {
   private readonly entries = new Map<string, Entry<T>>();
@@ -27,24 +27,24 @@ export class VerifiedTokens<T> {
     private readonly maxCharacters = maxTokens * 2_048,
   ) {}
 
-  /** The entry of this very text, unless any key changed since it was verified. */
+  /** Returns the entry of exactly this text, unless a key has changed since it was stored. */
   find(text: string, generation: number): VerifiedToken<T> | null {
-    if (generation !== this.generation) this.forgetAll(generation);
+    if (generation !== this.generation) this.clear(generation);
     const entry = this.entries.get(text);
     if (!entry) return null;
     entry.usedAgain = true;
     return entry;
   }
 
-  remember(text: string, verified: VerifiedToken<T>): void {
-    if (verified.generation !== this.generation) this.forgetAll(verified.generation);
-    this.forget(text);
+  store(text: string, verified: VerifiedToken<T>): void {
+    if (verified.generation !== this.generation) this.clear(verified.generation);
+    this.delete(text);
     this.entries.set(text, { ...verified, usedAgain: false });
     this.characters += text.length;
     while (this.entries.size > this.maxTokens || this.characters > this.maxCharacters) this.evictOne();
   }
 
-  forget(text: string): void {
+  delete(text: string): void {
     if (this.entries.delete(text)) this.characters -= text.length;
   }
 
@@ -52,15 +52,15 @@ export class VerifiedTokens<T> {
     return this.entries.size;
   }
 
-  private forgetAll(generation: number): void {
+  private clear(generation: number): void {
     this.entries.clear();
     this.characters = 0;
     this.generation = generation;
   }
 
   /**
-   * Second chance: the oldest goes, unless it was used since it was last looked at; then it becomes the
-   * youngest.
+   * Evicts one token by the second-chance algorithm: the oldest one, except that a token used since the last
+   * scan becomes the youngest instead.
    */
   private evictOne(): void {
     for (const [text, entry] of this.entries) {

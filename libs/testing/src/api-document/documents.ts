@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { OpenApiDocument } from '@platform/open-api';
 
-/** Path of a file of the workspace, whichever folder the tests were started in. */
+/** Returns the path of a file in the workspace, independent of the current folder. */
 export function workspaceFile(...segments: string[]): string {
   let folder = __dirname;
   while (!existsSync(join(folder, 'nx.json'))) folder = dirname(folder);
@@ -23,9 +23,9 @@ const PADDING = 'x'.repeat(1024 * 1024);
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * Calls every operation of a service without a token, with a body of another type and with one that is too
- * large.
- * @returns the refusals that differ from the API document
+ * Calls every operation of a service without a token, with a body of an unsupported type, and with a body
+ * that is too large.
+ * @returns the operations whose refusal differs from the API document
  */
 export async function wrongRefusals(service: string, origin: string): Promise<string[]> {
   const wrong: string[] = [];
@@ -55,7 +55,7 @@ function refusalsOf(
   const tooLarge = takesForms
     ? body(FORM, `padding=${PADDING}`)
     : body('application/json', JSON.stringify({ padding: PADDING }));
-  // Bodies are judged before tokens; token endpoints call every unusable body a request that is not valid.
+  // Services check the body before the token. Token endpoints respond to every unusable body with 400.
   const refused = (status: 413 | 415): number =>
     status in responses ? status : 400 in responses ? 400 : 401;
   return [

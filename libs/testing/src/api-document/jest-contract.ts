@@ -4,10 +4,10 @@ import { takeLoggedDefects } from '../watch-log';
 import { workspaceFile } from './documents';
 
 /**
- * Jest's setup of integration tests: no response of a watched service may differ from its API document, and
- * no service may log a defect.
+ * Jest setup file of integration tests. Fails a test if a response of a watched service differs from its API
+ * document, or if a service logs a defect.
  */
-function expectNoViolations(): void {
+function failOnViolations(): void {
   const defects = takeLoggedDefects();
   const found = [
     ...takeViolations(),
@@ -17,11 +17,11 @@ function expectNoViolations(): void {
   if (found.length > 0) throw new Error(`a service misbehaved:\n  ${found.join('\n  ')}`);
 }
 
-afterEach(expectNoViolations);
+afterEach(failOnViolations);
 
-// eslint-disable-next-line no-restricted-syntax -- this is the look at what services logged
+// eslint-disable-next-line no-restricted-syntax -- this checks what the services logged
 afterAll(() => {
   const { testPath } = expect.getState();
   writeSeenResponses(relative(workspaceFile(), testPath ?? 'unknown'));
-  expectNoViolations();
+  failOnViolations();
 });

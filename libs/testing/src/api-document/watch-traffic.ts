@@ -14,9 +14,9 @@ const violations: string[] = [];
 let permitted = false;
 
 /**
- * Compares every response of a server from now on with the committed document of its service; a violation
- * fails the running test. Call it before the first request.
- * @param basePath prefix that the service was configured to put before every route; documents omit it
+ * Compares every further response of a server with the committed document of its service. A violation fails
+ * the running test. Call it before the first request.
+ * @param basePath prefix that the service is configured to put before every route; documents omit it
  */
 export function watchTraffic(service: string, server: Server, basePath = ''): void {
   const { contract, seen } = trafficOf(service);
@@ -34,29 +34,29 @@ export function watchTraffic(service: string, server: Server, basePath = ''): vo
 }
 
 /**
- * For a test that breaks what a service depends on: until the test ends, 500 is an ordinary response and a
- * defect may be logged.
+ * Permits 500 responses and logged defects until the test ends. For tests that break a dependency of a
+ * service.
  */
 export function permitFaults(): void {
   permitted = true;
 }
 
-/** True from `permitFaults` until the test ends. */
+/** Returns true from `permitFaults` until the test ends. */
 export function faultsArePermitted(): boolean {
   return permitted;
 }
 
-/** Ends what `permitFaults` began. */
+/** Reverts `permitFaults`. */
 export function forbidFaults(): void {
   permitted = false;
 }
 
-/** The violations since the last call. */
+/** Returns and clears the violations. */
 export function takeViolations(): string[] {
   return violations.splice(0);
 }
 
-/** Writes what this test file saw; the global teardown adds all files up. */
+/** Writes the responses that this test file received. The global teardown adds up all files. */
 export function writeSeenResponses(testFile: string): void {
   for (const [service, { seen }] of traffic) {
     const folder = workspaceFile('test-results', 'api-traffic', service);
@@ -77,21 +77,21 @@ function trafficOf(service: string): Traffic {
 function withoutBase(exchange: Exchange, basePath: string): Exchange {
   const { target } = exchange;
   if (basePath === '' || /^\/(health|docs|openapi\.json)/i.test(target)) return exchange;
-  // Outside its base path a service has no routes, even where the path is one of the document's.
+  // Outside its base path a service has no routes, even if the document has that path.
   const relative = target.startsWith(basePath) ? target.slice(basePath.length) : `/nothing${target}`;
   return { ...exchange, target: relative };
 }
 
 /**
- * Calls back once the whole response has been handed to the operating system; never when the connection broke
- * before.
+ * Calls `done` when the whole response has been handed to the operating system. Never calls it if the
+ * connection breaks before.
  */
 function recordExchange(
   request: IncomingMessage,
   response: ServerResponse,
   done: (exchange: Exchange) => void,
 ): void {
-  // Now: a server may rewrite the target.
+  // Read now, because the server may rewrite the target.
   const { method = 'GET', url: target = '/' } = request;
   const sent = recordRequestBody(request);
   const responded = recordResponse(response);
@@ -103,7 +103,7 @@ function recordExchange(
   });
 }
 
-/** Intercepts the events: a listener of its own would take the data from the server. */
+/** Intercepts `emit`, because an extra `data` listener would take the data from the server. */
 function recordRequestBody(request: IncomingMessage): () => string {
   const chunks: Buffer[] = [];
   const emit = request.emit.bind(request);
@@ -131,7 +131,7 @@ function recordResponse(response: ServerResponse): () => Pick<Exchange, 'headers
     keep(args[0]);
     return end(...args);
   }) as typeof response.end;
-  // Headers given here are not among those that the response can be asked for.
+  // getHeaders() does not return headers that are passed to writeHead.
   response.writeHead = (...args: unknown[]) => {
     const given = args.at(-1);
     if (typeof given === 'object' && given !== null && !Array.isArray(given))
