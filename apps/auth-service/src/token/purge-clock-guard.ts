@@ -3,7 +3,7 @@ import type { Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 
-/** Holds the service's purges while the clocks of the database and the replica differ. */
+/** Creates the guard that suspends this service's purges while the clocks of database and replica differ. */
 export function purgeClockGuard(dataSource: DataSource, clock: Clock, metrics: Metrics): ClockGuard {
   const putOff = metrics.counter(
     'auth_purges_put_off_total',
