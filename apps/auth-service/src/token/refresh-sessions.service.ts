@@ -175,7 +175,7 @@ export class RefreshSessionsService {
   ): Promise<Renewal | null> {
     const renewal = repeatSuccessor(session);
     if (renewal !== null) await this.assertNotRevoked(session, identity);
-    // A repeat writes no token that an audit row could be attached to, so the row has a statement of its own.
+    // A repeat writes no token, so its audit row needs a statement of its own. No token is issued unaudited.
     if (renewal !== null) await this.audits.insert([{ ...audit, ...ISSUED, ageMs: 0 }]);
     return renewal;
   }

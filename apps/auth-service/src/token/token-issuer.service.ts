@@ -251,7 +251,8 @@ export class TokenIssuer {
    * Issues tokens, after waiting while a revocation covers the current second. A revocation set since the
    * evidence was read may concern that evidence: if the user, an administrator or an operator set it, the
    * sign-in ends with 503. Other revocations delay the sign-in by at most this second: those set by any other
-   * caller, those of an application that keeps its secrets, and those of a service unless an operator set them.
+   * caller, those of an application whose secrets are still live, and those of a service unless an operator set
+   * them.
    * @throws {TokenRejected} TokenRevoked, InvalidGrant or AuthenticationFailed
    * @throws {SignInInterruptedError}
    */
