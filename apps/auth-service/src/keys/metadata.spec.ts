@@ -16,7 +16,7 @@ describe('the metadata of the issuer', () => {
   });
 
   it.each(['platform', 'urn:platform:auth', 'https://auth.example/?a=1', 'https://'])(
-    'is not there for the name %s, which is no address',
+    'is null for the issuer %s, which is not an address',
     (issuer) => {
       expect(metadataOf(issuer, 'ES256')).toBeNull();
     },

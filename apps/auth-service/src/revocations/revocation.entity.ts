@@ -40,7 +40,7 @@ export class RevocationEntity {
 
   /**
    * The last time that the user, an administrator or an operator set it. That interrupts sign-ins in progress.
-   * A revocation of an application, or over HTTP of a service, leaves it null.
+   * A revocation of an application, or over HTTP of a service, does not set it.
    */
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;

@@ -47,7 +47,7 @@ export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 /** One page of sessions, newest first. */
 export interface SessionList {
   sessions: SessionRow[];
-  /** Position of the last session scanned; there may be more after it, even if `sessions` is empty. Null: no more. */
+  /** Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no more. */
   lookedUntil: SessionPosition | null;
 }
 
