@@ -1,6 +1,6 @@
 /**
- * Why work was refused. `share`: its own share already has its part of the queue. `replica`: the queue is full
- * of other shares' work.
+ * Why work was refused. `share`: its own share already has its part of the queue. `replica`: the queue is
+ * full of other shares' work.
  */
 export type QueueBound = 'share' | 'replica';
 
@@ -30,7 +30,10 @@ interface Waiting {
 export class BoundedWork {
   private running = 0;
   private waitingTotal = 0;
-  /** The waiting pieces by share, in the order of the shares' turns. A share without waiting pieces has no entry. */
+  /**
+   * The waiting pieces by share, in the order of the shares' turns. A share without waiting pieces has no
+   * entry.
+   */
   private readonly shares = new Map<string, Waiting[]>();
 
   constructor(

@@ -21,7 +21,8 @@ const headerName = z
 /** Environment variables of Windows authentication. */
 export const windowsSettings = {
   /**
-   * `off`; `negotiate`: Kerberos tickets over SPNEGO; `trusted-header`: a reverse proxy authenticates the user.
+   * `off`; `negotiate`: Kerberos tickets over SPNEGO; `trusted-header`: a reverse proxy authenticates the
+   * user.
    */
   WINDOWS_AUTHENTICATION: z.enum(['off', 'negotiate', 'trusted-header']).default('off'),
   /** The only Kerberos realm whose users are accepted. */
@@ -35,8 +36,8 @@ export const windowsSettings = {
     .regex(/^HTTP@[A-Za-z0-9.-]{1,255}$/, 'must be HTTP@host')
     .optional(),
   /**
-   * negotiate: path of the keytab. The Kerberos library reads the variable itself; it is declared here so that
-   * boot fails if it is missing.
+   * negotiate: path of the keytab. The Kerberos library reads the variable itself; it is declared here so
+   * that boot fails if it is missing.
    */
   KRB5_KTNAME: z.string().min(1).optional(),
   /** negotiate: maximum tickets verified at the same time. */
@@ -120,13 +121,15 @@ export const authConfigSchema = z
     /** Maximum time that a refresh token may stay unused, in seconds. Unset: no limit. */
     REFRESH_IDLE: seconds.optional(),
     /**
-     * Per replica and hour: maximum sign-ins of one user in one application, maximum exchanges of one session,
-     * and maximum refreshes of one session. 0: no limit.
+     * Per replica and hour: maximum sign-ins of one user in one application, maximum exchanges of one
+     * session, and maximum refreshes of one session. 0: no limit.
      */
     TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(1_000_000).default(3_600),
     /** Maximum refreshes of one session per hour, over all replicas. 0: no limit. */
     REFRESH_TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(10_000).default(300),
-    /** Maximum live sessions with refresh tokens per user and application. Beyond it, the oldest are ended. */
+    /**
+     * Maximum live sessions with refresh tokens per user and application. Beyond it, the oldest are ended.
+     */
     SESSIONS_PER_USER: z.coerce.number().int().min(1).max(100_000).default(1_000),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
     /**
@@ -170,8 +173,8 @@ export const authConfigSchema = z
     AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),
     ...windowsSettings,
     /**
-     * Single sign-on with an OpenID provider. Set the next four variables together or not at all. The redirect
-     * URI is the public address of POST /auth/token/openId, exactly as registered with the provider.
+     * Single sign-on with an OpenID provider. Set the next four variables together or not at all. The
+     * redirect URI is the public address of POST /auth/token/openId, exactly as registered with the provider.
      */
     OPENID_ISSUER: webUrl.optional(),
     OPENID_CLIENT_ID: z.string().min(1).max(500).optional(),
@@ -190,8 +193,8 @@ export const authConfigSchema = z
     /** Timeout of one request to the provider, in ms. A sign-in sends up to three. */
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
     /**
-     * Allows http for the issuer and the redirect URI, and sets a cookie that works over http. For development;
-     * refused in production.
+     * Allows http for the issuer and the redirect URI, and sets a cookie that works over http. For
+     * development; refused in production.
      */
     OPENID_HTTP_ALLOWED: flag().default(false),
     /**
@@ -205,8 +208,8 @@ export const authConfigSchema = z
       .max(64)
       .default(Math.max(1, availableParallelism() - 1)),
     /**
-     * Maximum logins that wait for a hash. Beyond it a login gets 503; the network with the most waiting logins
-     * is refused first.
+     * Maximum logins that wait for a hash. Beyond it a login gets 503; the network with the most waiting
+     * logins is refused first.
      */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })

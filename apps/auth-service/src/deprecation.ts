@@ -23,7 +23,12 @@ export function deprecationHeaders(successor?: string, required = true) {
       example: DEPRECATED_SINCE,
     },
     ...(successor !== undefined && {
-      Link: { description: 'The operation that replaces it.', schema, required, example: successorLink(successor) },
+      Link: {
+        description: 'The operation that replaces it.',
+        schema,
+        required,
+        example: successorLink(successor),
+      },
     }),
   };
 }

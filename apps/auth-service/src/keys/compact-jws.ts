@@ -30,7 +30,9 @@ export const SIGNATURE_CHARACTERS: Readonly<Record<SigningAlgorithm, number>> = 
   RS256: 342,
 };
 
-/** Signs a payload given as JSON text. With HS256 and RS256 the same payload always results in the same token. */
+/**
+ * Signs a payload given as JSON text. With HS256 and RS256 the same payload always results in the same token.
+ */
 export function signCompact(signer: SigningKey, payloadJson: string): string {
   const signed = `${signer.encodedHeader}.${encode(payloadJson)}`;
   return `${signed}.${signature(signer, signed)}`;
@@ -41,8 +43,8 @@ function signature({ algorithm, key }: SigningKey, signed: string): string {
     case 'HS256':
       return createHmac('sha256', key).update(signed).digest('base64url');
     case 'ES256':
-      // JWS requires the concatenation of r and s. node:crypto can produce it with `dsaEncoding`, but signing with
-      // key options takes twice as long as converting from DER.
+      // JWS requires the concatenation of r and s. node:crypto can produce it with `dsaEncoding`, but signing
+      // with key options takes twice as long as converting from DER.
       return derToJose(sign('sha256', Buffer.from(signed), key), 'ES256');
     case 'RS256':
       // The default padding of an RSA key is PKCS #1 v1.5, which RS256 requires.

@@ -16,8 +16,7 @@ export class JwksController {
   @ApiOperation({
     operationId: 'getJsonWebKeySet',
     summary: 'Get the public keys of asymmetrically signed tokens',
-    description:
-      'The next, the active and the retired keys. Reload them at least every minute.',
+    description: 'The next, the active and the retired keys. Reload them at least every minute.',
   })
   @ApiOkResponse({
     description: 'The keys.',

@@ -4,7 +4,8 @@ import type { SigningKeyChange, SigningKeyState } from './signing-key';
 const OLD = 10 * RETIREMENT_SECONDS;
 
 describe('the life of a signing key', () => {
-  // State, age in seconds, change; then the expected refusal without and with force, null if the change is allowed.
+  // State, age in seconds, change; then the expected refusal without and with force, null if the change is
+  // allowed.
   it.each<[SigningKeyState, number, SigningKeyChange, RegExp | null, RegExp | null]>([
     ['next', OLD, 'activate', null, null],
     ['next', PUBLICATION_SECONDS, 'activate', null, null],

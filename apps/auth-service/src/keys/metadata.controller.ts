@@ -88,8 +88,8 @@ const OPENID = 'OpenID Connect Discovery';
 const OAUTH = 'RFC 8414';
 
 /**
- * Serves the metadata under the issuer and also under `/auth`, for a gateway that forwards only `/auth`. Additive
- * to the specification.
+ * Serves the metadata under the issuer and also under `/auth`, for a gateway that forwards only `/auth`.
+ * Additive to the specification.
  */
 @Public()
 @Controller()

@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 interface SealedColumn {
   readonly table: string;
   readonly column: string;
-  /** The row's primary key as an array of text. Unlike its `ctid` it survives updates. */
+  /** The row's primary key as an array of text. An update of the row does not change it. */
   readonly key: string;
   /** The purpose for which the secret was sealed. */
   readonly purpose: string;
@@ -81,7 +81,10 @@ export class SealedSecretsRepository {
     return row!.count;
   }
 
-  /** Returns up to `limit` secrets in the order of their row keys, starting after `after`; null: from the start. */
+  /**
+   * Returns up to `limit` secrets in the order of their row keys, starting after `after`; null: from the
+   * start.
+   */
   find({ kind, exceptPrefix }: SealedChoice, after: string[] | null, limit: number): Promise<SealedSecret[]> {
     const { table, column, key, purpose, label } = SEALED_COLUMNS[kind];
     return this.dataSource.query<SealedSecret[]>(
@@ -100,8 +103,8 @@ export class SealedSecretsRepository {
     secrets: readonly (SealedSecret & { resealed: Buffer })[],
   ): Promise<number> {
     const { table, column, key } = SEALED_COLUMNS[kind];
-    // Hand-written SQL: one statement for a batch. Row keys are sent as JSON, because unnest flattens an array of
-    // arrays.
+    // Hand-written SQL: one statement for a batch. Row keys are sent as JSON, because unnest flattens an
+    // array of arrays.
     const [, affected] = await this.dataSource.query<[unknown, number]>(
       `UPDATE ${table} AS stored SET ${column} = new.resealed
        FROM unnest($1::json[], $2::bytea[], $3::bytea[]) AS new (key, sealed, resealed)
@@ -116,8 +119,8 @@ export class SealedSecretsRepository {
   }
 
   /**
-   * Finds secrets that the service still needs but that are sealed with a key outside `keyIds`; at most 100 per
-   * kind. Ignores secrets of unknown form, whose key is unknown.
+   * Finds secrets that the service still needs but that are sealed with a key outside `keyIds`; at most 100
+   * per kind. Ignores secrets of unknown form, whose key is unknown.
    */
   async findSealedWithOthers(keyIds: readonly string[]): Promise<{ keyId: string; label: string }[]> {
     const found: { keyId: string; label: string }[] = [];

@@ -8,8 +8,8 @@ import { sealingKeys } from './sealing-keys';
 const MAX_NAMED = 5;
 
 /**
- * Fails the startup check of a replica whose configuration lacks a sealing key that is still needed. A roll-out
- * that removes a key too early stops at its first replica.
+ * Fails the startup check of a replica whose configuration lacks a sealing key that is still needed. A
+ * roll-out that removes a key too early stops at its first replica.
  */
 @Injectable()
 export class SealingKeysCheck {

@@ -7,8 +7,8 @@ import type { SealingKey } from './secret-box';
 const KEY_BYTES = 32;
 
 /**
- * Environment variables of the AES-256-GCM keys that seal application secrets and private signing keys. At least
- * one of them is required.
+ * Environment variables of the AES-256-GCM keys that seal application secrets and private signing keys. At
+ * least one of them is required.
  */
 export const sealingKeyShape = {
   /** `id:base64url,…`. The first key seals; all of them open. */
@@ -26,7 +26,10 @@ export const sealingKeyShape = {
 
 type SealingKeyConfig = z.output<z.ZodObject<typeof sealingKeyShape>>;
 
-/** Returns the configured keys, starting with the one that seals. The list precedes the single key, and may repeat it. */
+/**
+ * Returns the configured keys, starting with the one that seals. The list precedes the single key, and may
+ * repeat it.
+ */
 export function sealingKeys(config: SealingKeyConfig): SealingKey[] {
   const { SECRET_ENCRYPTION_KEYS: keys = [], SECRET_ENCRYPTION_KEY: single } = config;
   if (

@@ -5,8 +5,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Id of the key from releases with a single sealing key. Secrets that it seals do not contain its id, so that those
- * releases can open them.
+ * Id of the key from releases with a single sealing key. Secrets that it seals do not contain its id, so that
+ * those releases can open them.
  */
 export const UNNAMED_KEY_ID = '1';
 
@@ -47,7 +47,8 @@ export class SecretBox {
 
   /**
    * Encrypts a secret.
-   * @param purpose bound to the secret, so that it cannot be moved to another row; e.g. `application:billing-api`
+   * @param purpose bound to the secret, so that it cannot be moved to another row; e.g.
+   * `application:billing-api`
    */
   seal(purpose: string, secret: Buffer): Buffer {
     const nonce = randomBytes(NONCE_BYTES);

@@ -59,20 +59,20 @@ export interface ChangeableKey {
 }
 
 /**
- * Time that a key is published before it signs, in seconds. Replicas reload keys within 60 s, and validators reload
- * the JWK Set within another 60 s.
+ * Time that a key is published before it signs, in seconds. Replicas reload keys within 60 s, and validators
+ * reload the JWK Set within another 60 s.
  */
 export const PUBLICATION_SECONDS = 120;
 
 /**
- * Time that a retired key still verifies tokens, in seconds: the 24 h lifetime of its last tokens, and one hour for
- * slow replicas and clock skew.
+ * Time that a retired key still verifies tokens, in seconds: the 24 h lifetime of its last tokens, and one
+ * hour for slow replicas and clock skew.
  */
 export const RETIREMENT_SECONDS = 25 * 60 * 60;
 
 /**
- * Returns the reason why a change of a key is refused, or null if it is allowed. States only move forward: next →
- * active → retired → removed.
+ * Returns the reason why a change of a key is refused, or null if it is allowed. States only move forward:
+ * next → active → retired → removed.
  * @param force skips the waiting times; valid tokens may then be refused for a while
  */
 export function keyChangeRefusal(

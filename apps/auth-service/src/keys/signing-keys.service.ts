@@ -28,8 +28,8 @@ export type PublishedKey = JsonWebKey & { kid: string; alg: string; use: 'sig' }
 export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly ring = new KeyRing();
   /**
-   * Every key that verifies tokens: next, active and retired. An unknown key id causes a reload, because another
-   * replica may have started to use a new key.
+   * Every key that verifies tokens: next, active and retired. An unknown key id causes a reload, because
+   * another replica may have started to use a new key.
    */
   readonly verification: KeySource;
   private published: readonly PublishedKey[] = [];
@@ -48,8 +48,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     metrics: Metrics,
     health: HealthRegistry,
   ) {
-    // A replica that cannot open the active key, e.g. because it has another sealing key, must receive no traffic.
-    // A roll-out stops at it.
+    // A replica that cannot open the active key, e.g. because it has another sealing key, must receive no
+    // traffic. A roll-out stops at it.
     health.addStartupCheck({
       name: 'signing-keys',
       check: async () => (this.current === null ? this.loadOrCreate() : undefined),
@@ -83,8 +83,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Returns the public keys. Reloads them if they are older than 5 s, because a validator that has seen a token
-   * with a new key may query any replica.
+   * Returns the public keys. Reloads them if they are older than 5 s, because a validator that has seen a
+   * token with a new key may query any replica.
    */
   async publishedKeys(): Promise<readonly PublishedKey[]> {
     if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadTogether();
@@ -114,8 +114,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Loads the keys. Generates an active key if the configured algorithm has none: at the first start, and after
-   * the active key was retired without a successor.
+   * Loads the keys. Generates an active key if the configured algorithm has none: at the first start, and
+   * after the active key was retired without a successor.
    */
   private async loadOrCreate(): Promise<void> {
     await this.reload();
@@ -174,9 +174,9 @@ export interface ReloadingKeysOptions {
 const COOLDOWN_MS = 5_000;
 
 /**
- * A key ring that reloads when a token names an unknown asymmetric key, because another replica may have started to
- * use a key that this replica has not loaded yet. At most one reload runs at a time, and at most one starts per 5 s,
- * so that made-up key ids cost next to nothing.
+ * A key ring that reloads when a token names an unknown asymmetric key, because another replica may have
+ * started to use a key that this replica has not loaded yet. At most one reload runs at a time, and at most
+ * one starts per 5 s, so that made-up key ids cost next to nothing.
  */
 export class ReloadingKeys implements KeySource {
   private reloadedAtMs = -Infinity;

@@ -1,4 +1,7 @@
-/** What a sign-in rests on was revoked while it was under way. Answered as 503 with Retry-After. */
+/**
+ * Thrown when a revocation set during a sign-in may concern its evidence. The response is 503 with
+ * Retry-After.
+ */
 export class SignInInterruptedError extends Error {
   override readonly name = 'SignInInterruptedError';
 
@@ -7,5 +10,5 @@ export class SignInInterruptedError extends Error {
   }
 }
 
-/** For the caller. */
+/** The public detail of the response. */
 export const SIGN_IN_INTERRUPTED = 'The user was revoked during this sign-in. Try again.';

@@ -8,8 +8,8 @@ const INTERVAL_MS = 1_000;
 const PARTITIONS = ['revocation', 'session_revocation'] as const;
 
 /**
- * SQL: true if a revocation is at most 10 s old. Every poll of a validator reads at least the revocations dated
- * within the last 30 s, so every validator reads a revocation that is visible at this age.
+ * SQL: true if a revocation is at most 10 s old. Every poll of a validator reads at least the revocations
+ * dated within the last 30 s, so every validator reads a revocation that is visible at this age.
  */
 const IN_TIME = `revocation_date > clock_timestamp() - interval '10 seconds'`;
 
@@ -23,8 +23,8 @@ const confirmStatement = (table: string): string => `
   UPDATE auth.${table} SET confirmed = true WHERE ${batch(table, IN_TIME)}`;
 
 /**
- * Gives late rows a new date. They stay unconfirmed, because this commit may be late too: a later run confirms
- * or redates them.
+ * Gives late rows a new date. They stay unconfirmed, because this commit may be late too: a later run
+ * confirms or redates them.
  */
 const redateStatement = (table: string): string => `
   UPDATE auth.${table} SET
@@ -35,9 +35,9 @@ const redateStatement = (table: string): string => `
   RETURNING 1`;
 
 /**
- * Redates revocations that were committed so late that validators no longer read their date. Works even if the
- * request that wrote them has ended. Any replica handles the rows of all; rows locked by another replica are
- * skipped.
+ * Redates revocations that were committed so late that validators no longer read their date. Works even if
+ * the request that wrote them has ended. Any replica handles the rows of all; rows locked by another replica
+ * are skipped.
  */
 @Injectable()
 export class ConfirmRevocationsJob extends RecurringJob {

@@ -1,8 +1,8 @@
 import { PURGE_BATCH, purgeBatch } from '../purge-batch';
 
 /**
- * SQL: true if every token that the revocation covers has expired. A revocation covers tokens issued before it,
- * and the verifier refuses tokens with a lifetime over 366 days. The extra hour covers clock skew.
+ * SQL: true if every token that the revocation covers has expired. A revocation covers tokens issued before
+ * it, and the verifier refuses tokens with a lifetime over 366 days. The extra hour covers clock skew.
  */
 const OLD = `revocation_date < now() - interval '366 days 1 hour'`;
 
@@ -10,8 +10,8 @@ const OLD = `revocation_date < now() - interval '366 days 1 hour'`;
 export const PURGE_TOKEN_REVOCATIONS = purgeBatch('revocation', 'expires_at < now()', 'expires_at');
 
 /**
- * Deletes revocations of sessions, and ends the session's refresh family if it was opened while the session was
- * being revoked: after this, nothing else would mark it as ended.
+ * Deletes revocations of sessions, and ends the session's refresh family if it was opened while the session
+ * was being revoked: after this, nothing else would mark it as ended.
  */
 export const PURGE_SESSION_REVOCATIONS = `
   WITH batch AS MATERIALIZED (

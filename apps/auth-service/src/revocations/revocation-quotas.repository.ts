@@ -5,8 +5,8 @@ import { purgeBatch } from '../purge-batch';
 import type { RevocationKey } from './revocation';
 
 // Hand-written SQL: ON CONFLICT locks the row and evaluates its latest version, so that one statement decides
-// for all replicas, by the database's clock. A window that ends more than a minute ahead was opened before the
-// clock was set back and starts anew.
+// for all replicas, by the database's clock. A window that ends more than a minute ahead was opened before
+// the clock was set back and starts anew.
 const TAKE = `
   WITH taken AS (
     INSERT INTO auth.revocation_quota AS quota (subject, window_ends_at, used)
@@ -21,9 +21,9 @@ const TAKE = `
   SELECT EXISTS (SELECT 1 FROM taken) AS taken,
     (SELECT extract(epoch FROM window_ends_at - now()) FROM auth.revocation_quota WHERE subject = $1)::float8 AS "waitSeconds"`;
 
-// Reads auth.revocation only: revocations that count against a caller are of the specification's domains, which
-// that partition holds. The count stops at the limit. ORDER BY makes the planner use the index by caller whatever
-// its statistics are.
+// Reads auth.revocation only: revocations that count against a caller are of the specification's domains,
+// which that partition holds. The count stops at the limit. ORDER BY makes the planner use the index by
+// caller whatever its statistics are.
 const isFull = (which: 'own' | 'NOT own'): string => `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = ANY ($1::text[]) AND ${which}
@@ -36,8 +36,8 @@ const isFull = (which: 'own' | 'NOT own'): string => `
 const IS_FULL_OF_OTHERS = isFull('NOT own');
 const IS_FULL_OF_OWN = isFull('own');
 
-// Reads both partitions: own revocations of technicians without an account count too, and those of their subject
-// are in auth.session_revocation.
+// Reads both partitions: own revocations of technicians without an account count too, and those of their
+// subject are in auth.session_revocation.
 const IS_FULL_OF_APPLICATION = `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocations WHERE domain = $3 AND identifier = $4 AND counted_client = $1
@@ -62,8 +62,8 @@ export class RevocationQuotasRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Takes one revocation from the holder's quota for this minute. Returns null if taken; otherwise the seconds
-   * until the minute is over.
+   * Takes one revocation from the holder's quota for this minute. Returns null if taken; otherwise the
+   * seconds until the minute is over.
    */
   async take(holder: string, perMinute: number): Promise<number | null> {
     const [row] = await this.dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [

@@ -19,9 +19,9 @@ import { RevocationQuotasRepository } from './revocation-quotas.repository';
 const FULL_RETRY_SECONDS = 3_600;
 
 /**
- * Limits the revocations that callers who are not administrators set on tokens of others, per minute and in total.
- * Each revocation counts against the caller, under any of the caller's subjects, and against the application,
- * because an application can name any number of callers.
+ * Limits the revocations that callers who are not administrators set on tokens of others, per minute and in
+ * total. Each revocation counts against the caller, under any of the caller's subjects, and against the
+ * application, because an application can name any number of callers.
  */
 @Injectable()
 export class RevocationQuotas {
@@ -38,8 +38,8 @@ export class RevocationQuotas {
   }
 
   /**
-   * Counts a revocation against the caller and the application. Returns the application; empty if the caller has
-   * none.
+   * Counts a revocation against the caller and the application. Returns the application; empty if the caller
+   * has none.
    * @throws {RevocationQuotaExceeded}
    */
   async take(key: RevocationKey, { subject, clientId, ...caller }: Caller): Promise<string> {
@@ -60,8 +60,8 @@ export class RevocationQuotas {
   }
 
   /**
-   * Limits the stored revocations of the caller's own single tokens, because each refresh issues another token.
-   * Ending an own session is never limited.
+   * Limits the stored revocations of the caller's own single tokens, because each refresh issues another
+   * token. Ending an own session is never limited.
    * @throws {RevocationQuotaExceeded}
    */
   async checkOwn(key: RevocationKey, caller: Caller): Promise<void> {
@@ -77,7 +77,8 @@ export class RevocationQuotas {
 
   /**
    * Takes one revocation from a holder's quota for this minute.
-   * @param alias the holder's name by the caller's current subject, which `refuseKnown` checks without a look-up
+   * @param alias the holder's name by the caller's current subject, which `refuseKnown` checks without a
+   * look-up
    */
   private async takeOne(
     quota: 'per-minute' | 'application-per-minute',

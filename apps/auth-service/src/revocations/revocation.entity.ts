@@ -2,8 +2,8 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { RevocationDomain } from './revocation';
 
 /**
- * One entry of the revocation registry. Partition `auth.revocation` holds the domains `jti`, `svc-personid` and
- * `internal-legacy`; `auth.session_revocation` holds `sid`, `sub` and `client_id`.
+ * One entry of the revocation registry. Partition `auth.revocation` holds the domains `jti`, `svc-personid`
+ * and `internal-legacy`; `auth.session_revocation` holds `sid`, `sub` and `client_id`.
  */
 @Entity({ schema: 'auth', name: 'revocations' })
 @Index('revocations_date', ['revocationDate', 'domain', 'identifier'])
@@ -32,15 +32,15 @@ export class RevocationEntity {
   expiresAt!: Date | null;
 
   /**
-   * True if the caller revoked its own token or session. Rows with false count against the quota of a caller who
-   * is not an administrator.
+   * True if the caller revoked its own token or session. Rows with false count against the quota of a caller
+   * who is not an administrator.
    */
   @Column({ type: 'boolean', default: false })
   own!: boolean;
 
   /**
-   * The last time that the user, an administrator or an operator set it. That interrupts sign-ins in progress.
-   * A revocation of an application, or over HTTP of a service, does not set it.
+   * The last time that the user, an administrator or an operator set it. That interrupts sign-ins in
+   * progress. A revocation of an application, or over HTTP of a service, does not set it.
    */
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;

@@ -37,8 +37,8 @@ const TEXT = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
- * Returns true if the identifier is in the domain's canonical spelling. Two spellings of one identifier would be
- * two revocations.
+ * Returns true if the identifier is in the domain's canonical spelling. Two spellings of one identifier would
+ * be two revocations.
  */
 export function isRevocationIdentifier(domain: RevocationDomain, identifier: string): boolean {
   switch (domain) {
@@ -56,8 +56,8 @@ export function isRevocationIdentifier(domain: RevocationDomain, identifier: str
 }
 
 /**
- * Returns the identifier in the spelling that tokens use: UUIDs of tokens and sessions in lower case (RFC 9562
- * section 4), anything else unchanged.
+ * Returns the identifier in the spelling that tokens use: UUIDs of tokens and sessions in lower case (RFC
+ * 9562 section 4), anything else unchanged.
  */
 export function canonicalIdentifier(domain: RevocationDomain, identifier: string): string {
   const lowerCase = identifier.toLowerCase();
@@ -75,8 +75,8 @@ export const DEFAULT_MIN_DATE = new Date('2018-11-19T00:00:00Z');
 const dateOrDateTime = z.union([z.iso.datetime({ offset: true, local: true }), z.iso.date()]);
 
 /**
- * Parses a `minDate` query: a date, or a date-time whose offset defaults to UTC. Accepts a space in place of the
- * offset's `+`, which URL decoding turns into a space. Returns null for anything else.
+ * Parses a `minDate` query: a date, or a date-time whose offset defaults to UTC. Accepts a space in place of
+ * the offset's `+`, which URL decoding turns into a space. Returns null for anything else.
  */
 export function parseMinDate(text: string): Date | null {
   const restored = text.trim().replace(/ (\d{2}:\d{2})$/, '+$1');
@@ -103,8 +103,8 @@ export function formatRevocationDate(instant: Date): string {
 }
 
 /**
- * Who may set revocations in the specification's domains. `any-token`: every caller, as the specification says;
- * `self-or-admin`: administrators, and callers for themselves.
+ * Who may set revocations in the specification's domains. `any-token`: every caller, as the specification
+ * says; `self-or-admin`: administrators, and callers for themselves.
  */
 export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
 
@@ -150,8 +150,8 @@ function namesCaller(caller: Caller, { domain, identifier }: RevocationKey): boo
 const DATED_DOMAINS = ['svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 
 /**
- * Returns true if revocations of the domain cover tokens by their issue date; false if they cover one token or
- * session regardless of its date.
+ * Returns true if revocations of the domain cover tokens by their issue date; false if they cover one token
+ * or session regardless of its date.
  */
 export function isDated(domain: RevocationDomain): boolean {
   return DATED_DOMAINS.some((each) => each === domain);

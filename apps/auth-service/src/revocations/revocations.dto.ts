@@ -47,8 +47,8 @@ export const LIST_HEADERS = {
 };
 
 /**
- * The list query. `limit` and `cursor` are additive to the specification: without them the response is the whole
- * list.
+ * The list query. `limit` and `cursor` are additive to the specification: without them the response is the
+ * whole list.
  */
 export class RevocationListQueryDto extends createZodDto(
   z.object({

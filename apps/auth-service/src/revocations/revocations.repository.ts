@@ -26,13 +26,13 @@ export interface NewRevocation extends RevocationKey {
   address?: string | null;
   traceId?: string | null;
   /**
-   * `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if the session had
-   * not ended before. Default: `request`.
+   * `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if the session
+   * had not ended before. Default: `request`.
    */
   because?: 'request' | 'reuse';
   /**
-   * True if the caller revokes its own token or session. Rows with false count against the quota of a caller who
-   * is not an administrator.
+   * True if the caller revokes its own token or session. Rows with false count against the quota of a caller
+   * who is not an administrator.
    */
   own?: boolean;
   /** The application whose quota it counts against; empty: callers without an application; null: no quota. */
@@ -40,8 +40,8 @@ export interface NewRevocation extends RevocationKey {
   /** True to interrupt the user's sign-ins in progress, whose evidence the revocation may concern. */
   interrupts?: boolean;
   /**
-   * Expiry of the single token that is revoked, if known. Otherwise the row is kept for 366 days, or 25 hours for
-   * a session.
+   * Expiry of the single token that is revoked, if known. Otherwise the row is kept for 366 days, or 25 hours
+   * for a session.
    */
   expiresAt?: Date | null;
 }
@@ -54,8 +54,9 @@ export interface IssuedToken {
 }
 
 /**
- * SQL sub-query: the date `at` of the newest revocation of a person, internal user, subject or application; null
- * if none. It covers tokens issued in or before its second. The arguments are SQL expressions of type text.
+ * SQL sub-query: the date `at` of the newest revocation of a person, internal user, subject or application;
+ * null if none. It covers tokens issued in or before its second. The arguments are SQL expressions of type
+ * text.
  */
 export function newestRevocation(
   personId: string,
@@ -97,8 +98,8 @@ export function isApplicationRevokedSince(applicationKey: string, instant: strin
 }
 
 /**
- * SQL: true if a token or session is revoked. LIMIT 1 forces an index look-up; the planner may turn EXISTS into a
- * scan.
+ * SQL: true if a token or session is revoked. LIMIT 1 forces an index look-up; the planner may turn EXISTS
+ * into a scan.
  * @param identifier an SQL expression of type text
  */
 export function isRevoked(domain: 'jti' | 'sid', identifier: string): string {
@@ -117,22 +118,22 @@ const FIND: PreparedStatement = {
 const PRESENT: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now() AS present' };
 
 const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
-// Hand-written SQL: the position is compared as a row. With minDate as a further condition PostgreSQL would start
-// its index scan there and read all previous pages again.
+// Hand-written SQL: the position is compared as a row. With minDate as a further condition PostgreSQL would
+// start its index scan there and read all previous pages again.
 const LIST_FROM = `
   SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
 /**
- * Retention of a session's revocation: 25 hours. Its access tokens live 24 hours, and its refresh tokens end with
- * its family.
+ * Retention of a session's revocation: 25 hours. Its access tokens live 24 hours, and its refresh tokens end
+ * with its family.
  */
 export const SESSION_KEPT = `interval '25 hours'`;
 
-// Hand-written SQL: atomic over the registry, its audit trail and the sessions. Revoking any refresh token of a
-// session ends the session. Dates are rounded down to whole milliseconds, so that none lies in the future of the
-// database's clock unless that clock was set back. greatest() keeps a transaction that began earlier but ends
-// later from moving the date back.
+// Hand-written SQL: atomic over the registry, its audit trail and the sessions. Revoking any refresh token of
+// a session ends the session. Dates are rounded down to whole milliseconds, so that none lies in the future
+// of the database's clock unless that clock was set back. greatest() keeps a transaction that began earlier
+// but ends later from moving the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid
@@ -186,9 +187,9 @@ const FIND_ISSUED: PreparedStatement = {
     FROM auth.find_issued_token($1)`,
 };
 
-// Milliseconds that a repeated revocation waits. Sign-ins that waited for a revoked second to end are issued in the
-// first half of the next second, so a repeated revocation is set after that half. It is not set in the last 100 ms
-// of a second, because its commit could fall into the next.
+// Milliseconds that a repeated revocation waits. Sign-ins that waited for a revoked second to end are issued
+// in the first half of the next second, so a repeated revocation is set after that half. It is not set in the
+// last 100 ms of a second, because its commit could fall into the next.
 const DELAY = `
   SELECT CASE
     WHEN at.ms BETWEEN 500 AND 900 THEN 0
@@ -204,9 +205,9 @@ const DELAY = `
   WHERE r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
 
 /**
- * Reads and writes the revocation registry. This file also has the SQL fragments by which other statements check
- * tokens. `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have their own
- * statements.
+ * Reads and writes the revocation registry. This file also has the SQL fragments by which other statements
+ * check tokens. `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have their
+ * own statements.
  */
 @Injectable()
 export class RevocationsRepository {
@@ -232,8 +233,8 @@ export class RevocationsRepository {
   }
 
   /**
-   * Lists revocations dated strictly after `minDate`, oldest first. A revocation that is set again while a reader
-   * pages moves ahead of the reader's position, never behind it.
+   * Lists revocations dated strictly after `minDate`, oldest first. A revocation that is set again while a
+   * reader pages moves ahead of the reader's position, never behind it.
    */
   list(
     minDate: Date,
@@ -276,8 +277,8 @@ export class RevocationsRepository {
 
   /**
    * Redates a revocation until it is committed within the second of its date. A statement that issues tokens
-   * without seeing the revocation began before that commit, so its tokens are dated in or before the same second
-   * and are covered.
+   * without seeing the revocation began before that commit, so its tokens are dated in or before the same
+   * second and are covered.
    */
   private async renewLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
     for (let renewals = 0; renewals < MAX_RENEWALS; renewals += 1) {
@@ -294,8 +295,8 @@ export class RevocationsRepository {
   }
 
   /**
-   * Delays a repeated revocation by at most one second, so that sign-ins can be issued between it and the previous
-   * one.
+   * Delays a repeated revocation by at most one second, so that sign-ins can be issued between it and the
+   * previous one.
    * @param names every key of the user; a revocation under any of them counts as the previous one
    */
   async awaitTurn(names: readonly RevocationKey[]): Promise<void> {

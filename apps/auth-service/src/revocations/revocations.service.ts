@@ -64,9 +64,9 @@ export class RevocationsService {
     // The quota is checked first, because `users.find` queries every identity store.
     const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
-    // A revocation by its user or an administrator interrupts sign-ins in progress, because their evidence may be
-    // what is revoked. One by any other caller does not. Nor does one of an application or a service, because it
-    // would interrupt too many sign-ins.
+    // A revocation by its user or an administrator interrupts sign-ins in progress, because their evidence
+    // may be what is revoked. One by any other caller does not. Nor does one of an application or a service,
+    // because it would interrupt too many sign-ins.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
     if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(names);
     await this.repository.put({
@@ -82,9 +82,9 @@ export class RevocationsService {
   }
 
   /**
-   * Counts a revocation against the caller's quotas. Returns the application whose quota it counts against, or
-   * null. For a technician without an account, own revocations count too, because there may be any number of
-   * such technicians. Ending an own session never counts.
+   * Counts a revocation against the caller's quotas. Returns the application whose quota it counts against,
+   * or null. For a technician without an account, own revocations count too, because there may be any number
+   * of such technicians. Ending an own session never counts.
    * @throws {RevocationQuotaExceeded}
    */
   private async count(key: RevocationKey, caller: Caller, entitlement: Entitlement): Promise<string | null> {
@@ -97,8 +97,8 @@ export class RevocationsService {
 }
 
 /**
- * Returns the expiry of the single token that is revoked, plus one hour for clock skew. Null if it is unknown, or
- * the revocation covers more than one token.
+ * Returns the expiry of the single token that is revoked, plus one hour for clock skew. Null if it is
+ * unknown, or the revocation covers more than one token.
  */
 function expiryOf(
   { domain, identifier }: RevocationKey,

@@ -9,11 +9,13 @@ import type { RevocationKey } from './revocation';
 /** The user that a revocation concerns. */
 export interface RevokedUser {
   /**
-   * True if the user is a service account (`SERVICE_SUBJECTS`). Services need its tokens to read the revocation
-   * list.
+   * True if the user is a service account (`SERVICE_SUBJECTS`). Services need its tokens to read the
+   * revocation list.
    */
   isService: boolean;
-  /** The revocation's own key, and the keys of every revocation that covers the user's tokens by issue date. */
+  /**
+   * The revocation's own key, and the keys of every revocation that covers the user's tokens by issue date.
+   */
   names: readonly RevocationKey[];
 }
 

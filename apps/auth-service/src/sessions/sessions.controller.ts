@@ -117,8 +117,8 @@ export class SessionsController {
   }
 
   /**
-   * Returns every subject of the owner that the stores know. Sessions opened before an account was linked have
-   * the subject of that time.
+   * Returns every subject of the owner that the stores know. Sessions opened before an account was linked
+   * have the subject of that time.
    */
   private async namesOf(name: SessionOwner): Promise<SessionOwnerNames> {
     if ('userId' in name) {

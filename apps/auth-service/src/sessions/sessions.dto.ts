@@ -19,7 +19,10 @@ export class SessionListQueryDto extends createZodDto(
       .string()
       .max(255)
       .optional()
-      .meta({ description: 'The identifier of the owner, as in revocations of that domain.', example: '1003' }),
+      .meta({
+        description: 'The identifier of the owner, as in revocations of that domain.',
+        example: '1003',
+      }),
   }),
 ) {}
 
@@ -39,7 +42,9 @@ const session = z
     createdAt: instant,
     lastUsedAt: instant.meta({ description: 'When its newest refresh token was issued.' }),
     expiresAt: instant.meta({ description: 'When the session ends unless it is refreshed.' }),
-    current: z.boolean().meta({ description: 'Whether the access token of the request belongs to this session.' }),
+    current: z
+      .boolean()
+      .meta({ description: 'Whether the access token of the request belongs to this session.' }),
   })
   .meta({ id: 'Session', description: 'A sign-in that can be refreshed.' });
 

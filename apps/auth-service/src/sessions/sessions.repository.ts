@@ -47,7 +47,10 @@ export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 /** One page of sessions, newest first. */
 export interface SessionList {
   sessions: SessionRow[];
-  /** Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no more. */
+  /**
+   * Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no
+   * more.
+   */
   lookedUntil: SessionPosition | null;
 }
 
@@ -55,8 +58,8 @@ export interface SessionList {
 type ListedRow = (SessionRow | { sid: null }) & { lastPosition: string | null; lastSid: string | null };
 
 /**
- * Maximum sessions scanned for one page, including those that can no longer be refreshed. It bounds the cost of
- * a page.
+ * Maximum sessions scanned for one page, including those that can no longer be refreshed. It bounds the cost
+ * of a page.
  */
 const SCAN_LIMIT = 1_000;
 
@@ -110,7 +113,9 @@ function namesOf(owner: SessionOwner | SessionOwnerNames): SessionOwnerNames {
 /** The position before the newest session. */
 const LIST_START: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
-/** Lists sessions that have refresh tokens. `RefreshSessionsRepository` has the statements of token requests. */
+/**
+ * Lists sessions that have refresh tokens. `RefreshSessionsRepository` has the statements of token requests.
+ */
 @Injectable()
 export class SessionsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -142,7 +147,9 @@ export class SessionsRepository {
     };
   }
 
-  /** Returns up to `limit` of the newest sessions that can still be refreshed. Reads as many pages as needed. */
+  /**
+   * Returns up to `limit` of the newest sessions that can still be refreshed. Reads as many pages as needed.
+   */
   async list(owner: SessionOwner, maxAgeSeconds: number, limit: number): Promise<SessionRow[]> {
     const found: SessionRow[] = [];
     let from: SessionPosition | null = LIST_START;

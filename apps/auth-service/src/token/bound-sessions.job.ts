@@ -146,7 +146,9 @@ export class BoundSessionsJob extends RecurringJob {
     return [...kinds.slice(first), ...kinds.slice(0, first)].flat();
   }
 
-  /** Finds the entries that exceed their bounds. If the query fails, all entries are noted for the next run. */
+  /**
+   * Finds the entries that exceed their bounds. If the query fails, all entries are noted for the next run.
+   */
   private async lookUp<Entry>(lookUp: LookUp<Entry>, errors: unknown[]): Promise<Oversized[]> {
     const { kind, entries, nameOf, step, noteAgain } = lookUp;
     try {
@@ -168,8 +170,8 @@ export class BoundSessionsJob extends RecurringJob {
   }
 
   /**
-   * Runs the query for one batch. If it fails, retries each half, down to the single entry whose data cause the
-   * failure, and skips that entry.
+   * Runs the query for one batch. If it fails, retries each half, down to the single entry whose data cause
+   * the failure, and skips that entry.
    */
   private async findIn<Entry>(
     lookUp: LookUp<Entry>,

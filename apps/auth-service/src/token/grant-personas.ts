@@ -18,8 +18,8 @@ export type PersonaRequest =
 
 /**
  * Returns the personas that the token gets.
- * @throws {TokenRejected} AuthenticationFailed when the user does not hold the requested personas; InvalidGrant
- * when the application is permitted none of them
+ * @throws {TokenRejected} AuthenticationFailed when the user does not hold the requested personas;
+ * InvalidGrant when the application is permitted none of them
  */
 export function grantPersonas(
   identity: Identity,

@@ -4,26 +4,26 @@ import {
   newestInterruption,
 } from '../revocations/revocations.repository';
 
-// SQL expressions of the statement that issues tokens, over a request `r` and the newest revocation `revoked` of
-// its user and application.
+// SQL expressions of the statement that issues tokens, over a request `r` and the newest revocation `revoked`
+// of its user and application.
 
 /** SQL: the `iat` of a token issued now, by the database's clock, which also dates the revocations. */
 export const ISSUE_INSTANT = `date_trunc('second', now())`;
 
 /**
  * SQL: milliseconds until the second of the newest revocation `revoked.at` is over, or null if it is. A
- * revocation covers every token issued in its second. Tokens are never dated into the future instead, because a
- * further revocation in the current second would then not cover them.
+ * revocation covers every token issued in its second. Tokens are never dated into the future instead, because
+ * a further revocation in the current second would then not cover them.
  */
 export const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
     THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
 /**
- * SQL: true if the presented access token is revoked. The guard has verified it already, but its revocation feed
- * may be a second behind. An ended session is checked as well, because its revocation may be purged. A removed
- * signing key is checked because a replica may trust it until its next reload, and a token forged with it must
- * not be exchanged for a genuine one. LIMIT 1 forces index look-ups.
+ * SQL: true if the presented access token is revoked. The guard has verified it already, but its revocation
+ * feed may be a second behind. An ended session is checked as well, because its revocation may be purged. A
+ * removed signing key is checked because a replica may trust it until its next reload, and a token forged
+ * with it must not be exchanged for a genuine one. LIMIT 1 forces index look-ups.
  */
 export const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
@@ -38,11 +38,11 @@ const SECRETS_GONE = `
      AND (secret.expires_at IS NULL OR secret.expires_at > now())) < cardinality(r."secretVersions")`;
 
 /**
- * SQL: true if a revocation since the evidence was read may concern that evidence. If nothing was revoked since,
- * nothing more is looked up. A revocation interrupts only if it sets `interrupts_at` (see
- * `NewRevocation.interrupts`). One of an application interrupts if the evidence is a credential, or a secret of
- * the application is no longer live. Evidence dated in the future counts as interrupted: the clock was set back,
- * so it cannot tell what came later.
+ * SQL: true if a revocation since the evidence was read may concern that evidence. If nothing was revoked
+ * since, nothing more is looked up. A revocation interrupts only if it sets `interrupts_at` (see
+ * `NewRevocation.interrupts`). One of an application interrupts if the evidence is a credential, or a secret
+ * of the application is no longer live. Evidence dated in the future counts as interrupted: the clock was set
+ * back, so it cannot tell what came later.
  */
 export const INTERRUPTED = `
   CASE

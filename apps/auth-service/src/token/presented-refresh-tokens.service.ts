@@ -51,8 +51,8 @@ export class PresentedRefreshTokens {
 }
 
 /**
- * Returns the token if its kind of user and its application may still refresh. The application's permission may
- * have been withdrawn since the token was issued.
+ * Returns the token if its kind of user and its application may still refresh. The application's permission
+ * may have been withdrawn since the token was issued.
  * @throws {TokenRejected} UnsupportedRefreshIdentity or InvalidGrant
  */
 export function renewalOf({ session, resolution }: PresentedRefreshToken): RefreshableToken {

@@ -26,8 +26,8 @@ import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
 /**
- * The purge statements by kind. Each deletes one batch of rows that can no longer affect a decision. All replicas
- * may run them at the same time.
+ * The purge statements by kind. Each deletes one batch of rows that can no longer affect a decision. All
+ * replicas may run them at the same time.
  */
 const PURGES: Readonly<Record<string, string>> = {
   'trust-signatures': PURGE_TRUST_SIGNATURES,

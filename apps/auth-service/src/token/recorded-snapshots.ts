@@ -14,9 +14,9 @@ export const WINDOW = `interval '${String(REFRESH_GRACE_SECONDS)} seconds'`;
 
 /**
  * Records which transactions have ended, unless another replica did so within the last 900 ms. Deletes the
- * snapshots older than the grace window, except the newest of these, and those dated more than a minute ahead.
- * `synchronous_commit` is off, so that the record itself does not wait for a standby or the disk while other
- * commits do.
+ * snapshots older than the grace window, except the newest of these, and those dated more than a minute
+ * ahead. `synchronous_commit` is off, so that the record itself does not wait for a standby or the disk while
+ * other commits do.
  */
 export const RECORD_SNAPSHOT = `
   WITH setting AS MATERIALIZED (
@@ -37,11 +37,11 @@ export const RECORD_SNAPSHOT = `
  * SQL: the instant from which other transactions could see the rotation of refresh token `t`; null while that
  * is unknown. `rotated_at` is the start of the rotating transaction, and its commit may be much later. Each
  * recorded snapshot tells whether the rotation was visible (committed) at its time. In this order:
- * - `rotated_at`, if the rotation is within the window, was made by release 1.0.0 (which recorded no transaction
- *   id), or no snapshot precedes its commit;
- * - the first snapshot after the commit, if it follows more than 5 s after the last one before the commit; null
- *   while there is none;
- * - the last snapshot before the commit, if the transaction had an id by then (or `rotated_at` if that is later);
+ * - `rotated_at`, if the rotation is within the window, was made by release 1.0.0 (which recorded no
+ *   transaction id), or no snapshot precedes its commit;
+ * - the first snapshot after the commit, if more than 5 s after the last one before the commit; null while
+ *   there is none;
+ * - the last snapshot before the commit, if the transaction had an id by then (or `rotated_at` if later);
  * - `rotated_at`.
  */
 export const ROTATION_SEEN_AT = `

@@ -2,9 +2,9 @@ import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from '../identity/identity-stores.entity';
 
 /**
- * A family: a session that has refresh tokens, issued by one sign-in and by bearer exchanges of its tokens. The
- * row is inserted with the first refresh token and deleted with the last. A session without refresh tokens has
- * no row.
+ * A family: a session that has refresh tokens, issued by one sign-in and by bearer exchanges of its tokens.
+ * The row is inserted with the first refresh token and deleted with the last. A session without refresh
+ * tokens has no row.
  */
 @Entity({ schema: 'auth', name: 'refresh_family' })
 @Index('refresh_family_live_subject', ['subject', 'createdAt', 'familyId'], {
@@ -55,8 +55,8 @@ export class RefreshFamily {
   revokedBecause!: string | null;
 
   /**
-   * Issue date up to which used refresh tokens were pruned. A genuine token from before then without a row was
-   * used. Null: none was pruned.
+   * Issue date up to which used refresh tokens were pruned. A genuine token from before then without a row
+   * was used. Null: none was pruned.
    */
   @Column({ type: 'timestamptz', name: 'pruned_until', nullable: true })
   prunedUntil!: Date | null;

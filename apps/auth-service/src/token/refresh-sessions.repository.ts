@@ -89,8 +89,8 @@ export interface Issue {
   /** Milliseconds to wait before trying again; null if no wait is needed. */
   waitMs: number | null;
   /**
-   * Expiry of the refresh token. Null if none was issued: not requested, the sign-in is too old, or the session
-   * has more personas than this grant or too many refresh tokens.
+   * Expiry of the refresh token. Null if none was issued: not requested, the sign-in is too old, or the
+   * session has more personas than this grant or too many refresh tokens.
    */
   refreshExpiresAt: Date | null;
 }
@@ -135,8 +135,8 @@ export interface Rotated {
   expiresAt: Date;
 }
 
-// Each request is one JSON record: the names by which its user and application are revoked, the tokens to issue,
-// and the audit row. json is cheaper to read than jsonb.
+// Each request is one JSON record: the names by which its user and application are revoked, the tokens to
+// issue, and the audit row. json is cheaper to read than jsonb.
 const REVOCABLE_FIELDS = `"personId" text, "userId" text, sub text, "clientId" text`;
 const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub', 'r."clientId"');
 
@@ -220,10 +220,10 @@ const APPLICATION_OF_FAMILY = `
       'confidential', confidential) AS application
     FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1`;
 
-// Hand-written SQL: hot and batched. LIMIT 1 forces an index look-up per row; a plan made while the tables were
-// small would scan them. `hourFullSince` is computed for unused tokens only. It counts the session's tokens that
-// were issued in the last hour and have been used, newest first, up to the limit $2. Unused tokens of exchanges
-// do not count.
+// Hand-written SQL: hot and batched. LIMIT 1 forces an index look-up per row; a plan made while the tables
+// were small would scan them. `hourFullSince` is computed for unused tokens only. It counts the session's
+// tokens that were issued in the last hour and have been used, newest first, up to the limit $2. Unused
+// tokens of exchanges do not count.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -248,8 +248,9 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
   LEFT JOIN LATERAL (${APPLICATION_OF_FAMILY}) AS a ON true`,
 };
 
-// Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was issued
-// at or before `pruned_until` was used. The time of its use is no longer known, but lies before the grace window.
+// Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was
+// issued at or before `pruned_until` was used. The time of its use is no longer known, but lies before the
+// grace window.
 const FIND_PRUNED = `
   SELECT $1::uuid AS jti, f.family_id AS "familyId", f.subject, f.application_key AS "applicationKey",
     f.persona_limit AS "personaLimit", now() AS now, $3::timestamptz AS "issuedAt", f.auth_time AS "authTime",
@@ -263,10 +264,11 @@ const FIND_PRUNED = `
   LEFT JOIN LATERAL (${APPLICATION_OF_FAMILY}) AS a ON true
   WHERE f.family_id = $2::uuid AND $3::timestamptz <= f.pruned_until`;
 
-// Hand-written SQL: hot, batched, and atomic over three tables. One UPDATE decides which of several concurrent
-// requests rotates a token. The others find rotated_at set, even if they waited for the row lock, and change
-// nothing. If one statement holds two requests for a token, one successor is stored. $2 repeats the ids so that
-// the rows are found by index; a plan made for a small table would join the requests with the whole table.
+// Hand-written SQL: hot, batched, and atomic over three tables. One UPDATE decides which of several
+// concurrent requests rotates a token. The others find rotated_at set, even if they waited for the row lock,
+// and change nothing. If one statement holds two requests for a token, one successor is stored. $2 repeats
+// the ids so that the rows are found by index; a plan made for a small table would join the requests with the
+// whole table.
 const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',
   text: `
@@ -293,10 +295,11 @@ const ROTATE: PreparedStatement = {
 };
 
 /**
- * SQL: deletes a batch of refresh tokens that expired more than a day ago, so that a token is known as long as
- * any clock may accept it. A family is deleted with its last token; finding families by age would read every
- * long-lived session each time. The advisory lock admits one replica at a time, because two could deadlock on
- * the tokens of one family. The arrays force index look-ups whatever the planner's statistics are.
+ * SQL: deletes a batch of refresh tokens that expired more than a day ago, so that a token is known as long
+ * as any clock may accept it. A family is deleted with its last token; finding families by age would read
+ * every long-lived session each time. The advisory lock admits one replica at a time, because two could
+ * deadlock on the tokens of one family. The arrays force index look-ups whatever the planner's statistics
+ * are.
  */
 export const PURGE_REFRESH_SESSIONS = `
   WITH turn AS MATERIALIZED (
@@ -317,8 +320,8 @@ export const PURGE_REFRESH_SESSIONS = `
 @Injectable()
 export class RefreshSessionsRepository {
   /**
-   * Dates and audits an issue, and writes its refresh token and family, in one round trip. Writes nothing if the
-   * issue is refused or has to wait.
+   * Dates and audits an issue, and writes its refresh token and family, in one round trip. Writes nothing if
+   * the issue is refused or has to wait.
    */
   readonly issue: (request: IssueRequest) => Promise<Issue>;
   /** Returns the session behind a refresh token that has a row, or null. */
@@ -395,8 +398,8 @@ export class RefreshSessionsRepository {
         ...revocableOf(identity, applicationKey),
         ...audit,
       }))
-      // The order makes a deadlock between two replicas unlikely. A joined UPDATE guarantees no lock order, so
-      // `batchedWrites` retries each rotation separately after a deadlock.
+      // The order makes a deadlock between two replicas unlikely. A joined UPDATE guarantees no lock order,
+      // so `batchedWrites` retries each rotation separately after a deadlock.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
     const rows = await queryPrepared<Rotated & { successorJti: string }>(this.dataSource, ROTATE, [
       JSON.stringify(requests),

@@ -88,8 +88,8 @@ export class RefreshSessionsService {
   }
 
   /**
-   * Refuses a token that a revocation of its user or application covers. Checks all current identifiers of the
-   * user, because an account may have been linked after the sign-in.
+   * Refuses a token that a revocation of its user or application covers. Checks all current identifiers of
+   * the user, because an account may have been linked after the sign-in.
    * @throws {TokenRejected} TokenRevoked
    */
   async assertNotRevoked(session: RefreshSession, identity: Identity): Promise<void> {
@@ -98,8 +98,8 @@ export class RefreshSessionsService {
   }
 
   /**
-   * Decides whether a token may be refreshed. Reuse ends the token's family, because the request may come from
-   * a thief or from the owner, and the two cannot be told apart.
+   * Decides whether a token may be refreshed. Reuse ends the token's family, because the request may come
+   * from a thief or from the owner, and the two cannot be told apart.
    * @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded
    * @throws {TokenRateExceeded} when the session has reached its hourly limit of refreshes
    * @throws {DatabaseUnavailableError} while the commit of the token's rotation cannot be dated

@@ -48,11 +48,14 @@ describe('decideRefresh', () => {
     expect(decideRefresh(used, POLICY)).toEqual(rejected(TokenRejectionReason.RefreshTokenIsNotValid));
   });
 
-  it.each([null, secondsAgo(5)])('detects reuse after the window (successor used: %p)', (successorRotatedAt) => {
-    expect(decideRefresh(state({ rotatedAt: secondsAgo(30.001), successorRotatedAt }), POLICY)).toEqual({
-      action: 'reused',
-    });
-  });
+  it.each([null, secondsAgo(5)])(
+    'detects reuse after the window (successor used: %p)',
+    (successorRotatedAt) => {
+      expect(decideRefresh(state({ rotatedAt: secondsAgo(30.001), successorRotatedAt }), POLICY)).toEqual({
+        action: 'reused',
+      });
+    },
+  );
 
   describe('once the rotation is older than the window', () => {
     const rotatedAt = secondsAgo(90);

@@ -2,20 +2,24 @@ import { SECOND_MS } from '@platform/time';
 import { epochSecond } from './token-claims';
 import { TokenRejectionReason } from '../rejections/token-rejection';
 
-/** Grace window in which a client that got no response may present a rotated refresh token again, in seconds. */
+/**
+ * Grace window in which a client that got no response may present a rotated refresh token again, in seconds.
+ */
 export const REFRESH_GRACE_SECONDS = 30;
 
 const HOUR_SECONDS = 60 * 60;
 
-/** The state of a refresh token, from its row, its family and the revocations, at one instant of the database. */
+/**
+ * The state of a refresh token, from its row, its family and the revocations, at one instant of the database.
+ */
 export interface RefreshState {
   now: Date;
   issuedAt: Date;
   authTime: Date;
   rotatedAt: Date | null;
   /**
-   * The instant from which other transactions could see the rotation; later than `rotatedAt` if the commit was
-   * late. Null: not rotated, or not known yet.
+   * The instant from which other transactions could see the rotation; later than `rotatedAt` if the commit
+   * was late. Null: not rotated, or not known yet.
    */
   rotationSeenAt: Date | null;
   successorRotatedAt: Date | null;
@@ -36,9 +40,9 @@ export interface RefreshPolicy {
 }
 
 /**
- * The decision on a genuine, unexpired refresh token. `repeat-successor`: return the successor again. `reused`:
- * revoke the family, then reject as revoked. `undecided`: the commit of the rotation cannot be dated yet, so the
- * client must retry. `wait`: the session has reached its hourly limit of refreshes.
+ * The decision on a genuine, unexpired refresh token. `repeat-successor`: return the successor again.
+ * `reused`: revoke the family, then reject as revoked. `undecided`: the commit of the rotation cannot be
+ * dated yet, so the client must retry. `wait`: the session has reached its hourly limit of refreshes.
  */
 export type RefreshDecision =
   | { action: 'rotate' }
@@ -77,7 +81,8 @@ function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
     if (state.rotationSeenAt === null) return { action: 'undecided' };
     if (isOver(state.rotationSeenAt)) return { action: 'reused' };
   }
-  // Inside the window a second request may be the same client's retry, unless the successor has been used too.
+  // Inside the window a second request may be the same client's retry, unless the successor has been used
+  // too.
   if (state.successorRotatedAt !== null)
     return { action: 'reject', reason: TokenRejectionReason.RefreshTokenIsNotValid };
   return { action: 'repeat-successor' };

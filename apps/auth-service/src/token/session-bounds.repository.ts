@@ -41,8 +41,8 @@ interface PruningStep extends BoundedStep {
 }
 
 /**
- * SQL: true if refresh token `t` was used so long ago that its grace window is over. For nearly all tokens the
- * oldest recorded snapshot decides, without the more expensive look-up.
+ * SQL: true if refresh token `t` was used so long ago that its grace window is over. For nearly all tokens
+ * the oldest recorded snapshot decides, without the more expensive look-up.
  */
 const IS_OVER = `
   t.rotated_at < now() - ${WINDOW} AND CASE
@@ -58,11 +58,11 @@ const FIND_OVERSIZED_SESSIONS = `
   ) AS surplus`;
 
 // Hand-written SQL: atomic over the tokens and their session. The first step of a run starts at the oldest
-// token, because a token that an earlier run skipped as unused may be used by now. Each further step continues
-// where the last one ended. A step reads one batch of tokens, used or not, and deletes those whose grace window
-// is over. The row lock admits one replica per session; tokens locked by another statement are skipped. The
-// row comparison makes the planner read the index in order: a plan made for a session with few tokens would
-// sort all tokens in every step.
+// token, because a token that an earlier run skipped as unused may be used by now. Each further step
+// continues where the last one ended. A step reads one batch of tokens, used or not, and deletes those whose
+// grace window is over. The row lock admits one replica per session; tokens locked by another statement are
+// skipped. The row comparison makes the planner read the index in order: a plan made for a session with few
+// tokens would sort all tokens in every step.
 const PRUNE_SESSION = `
   WITH session AS MATERIALIZED (
     SELECT coalesce($2::timestamptz, '-infinity') AS start FROM auth.refresh_family WHERE family_id = $1 FOR NO KEY UPDATE SKIP LOCKED
@@ -95,8 +95,8 @@ const FIND_USERS_WITH_SURPLUS = `
     ORDER BY f.created_at DESC, f.family_id DESC OFFSET $3 LIMIT 1
   ) AS surplus`;
 
-// Hand-written SQL: atomic over the sessions and their audit trail. The session's row is kept, because it marks
-// the session as ended while its access tokens are still unexpired.
+// Hand-written SQL: atomic over the sessions and their audit trail. The session's row is kept, because it
+// marks the session as ended while its access tokens are still unexpired.
 const DISPLACE_SESSIONS = `
   WITH surplus AS MATERIALIZED (
     SELECT family_id FROM auth.refresh_family WHERE subject = $1 AND application_key = $2 AND revoked_at IS NULL

@@ -48,7 +48,8 @@ export class TokenApplicationsService {
   /**
    * Finds the application of a request without proof, e.g. of a public client, which has no secret.
    * @param applicationKey absent: returns null, and no refresh token is issued
-   * @throws {TokenRejected} InvalidGrant when the application is unknown, may not use this flow, or is confidential
+   * @throws {TokenRejected} InvalidGrant when the application is unknown, may not use this flow, or is
+   * confidential
    */
   async findUnproven(
     flow: TokenFlow,
@@ -97,10 +98,10 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Authenticates the application of a request by its secret. Returns null if the request sends none; then use
-   * `findUnproven`.
-   * @throws {TokenRejected} AuthenticationFailed when the secret is wrong or no application is named; InvalidGrant
-   * when the application may not use this flow
+   * Authenticates the application of a request by its secret. Returns null if the request sends none; then
+   * use `findUnproven`.
+   * @throws {TokenRejected} AuthenticationFailed when the secret is wrong or no application is named;
+   * InvalidGrant when the application may not use this flow
    * @throws {TokenRateExceeded}
    */
   async authenticateIfSecretSent(
@@ -148,8 +149,8 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Authenticates an application by its secret, for any flow. The request counts against the application's rate
-   * limit.
+   * Authenticates an application by its secret, for any flow. The request counts against the application's
+   * rate limit.
    * @throws {TokenRejected} AuthenticationFailed
    * @throws {TokenRateExceeded}
    */
@@ -163,9 +164,9 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Authenticates the application that signed `request`. The order of the checks matters: a caller with a wrong
-   * signature learns nothing about age or replay, and only a fresh request with a correct signature consumes the
-   * signature and counts against the application's rate limit.
+   * Authenticates the application that signed `request`. The order of the checks matters: a caller with a
+   * wrong signature learns nothing about age or replay, and only a fresh request with a correct signature
+   * consumes the signature and counts against the application's rate limit.
    * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
    * @throws {TokenRateExceeded}
    */
@@ -195,8 +196,8 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Counts a signed request and consumes its signature. A request refused by the rate limit keeps its signature
-   * and can be sent again; a replayed request does not count against the limit.
+   * Counts a signed request and consumes its signature. A request refused by the rate limit keeps its
+   * signature and can be sent again; a replayed request does not count against the limit.
    */
   private async useUp(signature: TrustSignature): Promise<SignatureUse> {
     const use = await this.limits?.admitApplicationBy(signature.applicationKey, (bucket, limit) =>

@@ -9,7 +9,9 @@ import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
 
 /** 24 hours. Source: authentication spec, Limits. */
 export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
-/** Maximum length of an access token, in characters, so that it fits the header limits of servers and proxies. */
+/**
+ * Maximum length of an access token, in characters, so that it fits the header limits of servers and proxies.
+ */
 const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
 /**
@@ -94,8 +96,8 @@ export function signAccessToken({ access: key, issuer, audience }: TokenKeys, gr
 
 /**
  * Serialises the claims so that the token stays within its maximum length. It empties `groups` first, then
- * `facilities` together with `facilityPersonas`. `overflow` names the emptied claims, so that receivers refuse
- * the request or query this service.
+ * `facilities` together with `facilityPersonas`. `overflow` names the emptied claims, so that receivers
+ * refuse the request or query this service.
  * @param fixedCharacters length of the encoded header and signature
  * @param narrowed claims that `overflow` must not name: a query would return everything that the identity
  * holds, which is more than this token may carry
@@ -127,7 +129,10 @@ function emptied(
   return overflow.length === 0 ? remaining : { ...remaining, overflow };
 }
 
-/** Returns the length of a compact token with this payload: header, payload and signature in base64url, two dots. */
+/**
+ * Returns the length of a compact token with this payload: header, payload and signature in base64url, two
+ * dots.
+ */
 function tokenCharacters(payloadJson: string, fixedCharacters: number): number {
   return fixedCharacters + 2 + Math.ceil((Buffer.byteLength(payloadJson) * 4) / 3);
 }

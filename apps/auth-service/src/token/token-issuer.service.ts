@@ -50,8 +50,8 @@ const MAX_ISSUE_ATTEMPTS = 5;
 export interface SignIn extends GrantRequest {
   application: EnabledApplication | null;
   /**
-   * The database's time when the sign-in's evidence (a code) was created, or a time before any of the evidence
-   * was read.
+   * The database's time when the sign-in's evidence (a code) was created, or a time before any of the
+   * evidence was read.
    */
   evidenceAt: Date;
   /** True if the evidence was created for this one exchange, e.g. a single sign-on code. */
@@ -70,8 +70,8 @@ interface GrantRequest {
 }
 
 /**
- * A verified token to exchange, with the application that gets the new tokens and the current state of the user
- * in the stores.
+ * A verified token to exchange, with the application that gets the new tokens and the current state of the
+ * user in the stores.
  */
 export type Renewal = { application: Application | null; resolution: Resolution } & (
   | { accessTokenOf: Caller }
@@ -118,8 +118,8 @@ interface ExchangedToken {
 }
 
 /**
- * The only issuer of tokens. It checks the identity, personas and revocations, decides on the refresh token, and
- * signs.
+ * The only issuer of tokens. It checks the identity, personas and revocations, decides on the refresh token,
+ * and signs.
  */
 @Injectable()
 export class TokenIssuer {
@@ -145,7 +145,8 @@ export class TokenIssuer {
 
   /**
    * Exchanges a token for new ones, which keep its `auth_time`. The new tokens have no persona that the
-   * presented token lacks. If that is an access token, they also have no role, facility or group that it lacks.
+   * presented token lacks. If that is an access token, they also have no role, facility or group that it
+   * lacks.
    * @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
    */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
@@ -251,8 +252,8 @@ export class TokenIssuer {
    * Issues tokens, after waiting while a revocation covers the current second. A revocation set since the
    * evidence was read may concern that evidence: if the user, an administrator or an operator set it, the
    * sign-in ends with 503. Other revocations delay the sign-in by at most this second: those set by any other
-   * caller, those of an application whose secrets are still live, and those of a service unless an operator set
-   * them.
+   * caller, those of an application whose secrets are still live, and those of a service unless an operator
+   * set them.
    * @throws {TokenRejected} TokenRevoked, InvalidGrant or AuthenticationFailed
    * @throws {SignInInterruptedError}
    */
@@ -349,7 +350,10 @@ function auditOf({ flow, tokenId }: Grant): IssueAuditRow {
   return { ...currentAttempt(), flow, accessTokenId: tokenId };
 }
 
-/** Returns the rejection of an unresolved user. Absent, disabled and ambiguous users get the same public detail. */
+/**
+ * Returns the rejection of an unresolved user. Absent, disabled and ambiguous users get the same public
+ * detail.
+ */
 export function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     stage: 'resolution',

@@ -115,8 +115,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   /**
-   * Responds with 429. The reason is InvalidRequest, because clients would take AuthenticationFailed as a wrong
-   * password and prompt for it again.
+   * Responds with 429. The reason is InvalidRequest, because clients would take AuthenticationFailed as a
+   * wrong password and prompt for it again.
    */
   private refuse(
     request: FastifyRequest,
@@ -126,7 +126,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   ): void {
     const reason = TokenRejectionReason.InvalidRequest;
     this.metrics.count(flow, reason);
-    // Only the first refusal of a bucket is audited, so that a flood of requests does not flood the audit trail.
+    // Only the first refusal of a bucket is audited, so that a flood of requests does not flood the audit
+    // trail.
     if (!isRepeated) {
       this.record(request, { flow, status: TOO_MANY_REQUESTS, reason, detail: `rate limit by ${by}` });
     }
@@ -160,8 +161,8 @@ function sendRejection(
 }
 
 /**
- * Lists the errors of a request by field. Validator messages state the expected value and never repeat the one
- * that was sent.
+ * Lists the errors of a request by field. Validator messages state the expected value and never repeat the
+ * one that was sent.
  */
 function publicDetail({ detail = 'The request is not valid.', errors = {} }: Problem): string {
   const fields = Object.entries(errors).map(([field, messages]) => `${field}: ${messages.join(', ')}`);

@@ -33,8 +33,8 @@ export class TokenSigner {
   }
 
   /**
-   * Returns the keys that sign the tokens of a response. Call it before anything is written, so that a missing
-   * key does not consume a refresh token, code or signature.
+   * Returns the keys that sign the tokens of a response. Call it before anything is written, so that a
+   * missing key does not consume a refresh token, code or signature.
    * @param hmacSigning false: the active asymmetric key signs the access token; undefined: as configured
    * @throws {ProblemException} 503 while no asymmetric key is loaded
    */

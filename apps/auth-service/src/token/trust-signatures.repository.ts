@@ -9,15 +9,15 @@ import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.reposit
 import { TrustReplay } from './trust-replay.entity';
 
 /**
- * Retention of used signatures: 360 s. A signature is refused once its timestamp is older than 300 s; the extra
- * minute covers clock skew between replicas.
+ * Retention of used signatures: 360 s. A signature is refused once its timestamp is older than 300 s; the
+ * extra minute covers clock skew between replicas.
  */
 const KEPT = `interval '360 seconds'`;
 
 /**
  * SQL: true if a signature dated `signedAt` is young enough that its row, if it was used before, has not been
- * purged. A replica whose clock is behind may accept older signatures as fresh. The 10 s allow for the longest
- * statement.
+ * purged. A replica whose clock is behind may accept older signatures as fresh. The 10 s allow for the
+ * longest statement.
  */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 
@@ -68,8 +68,8 @@ export interface TrustSignature {
 }
 
 /**
- * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: by the database's
- * clock too old to tell, because a row of its use may have been purged.
+ * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: by the
+ * database's clock too old to tell, because a row of its use may have been purged.
  */
 export type SignatureUse = 'first' | 'replayed' | 'stale';
 

@@ -27,7 +27,10 @@ export class BearerQueryDto extends createZodDto(
   }),
 ) {}
 
-/** Returns true for a JSON object. A zod schema would copy all of its members, of which there may be thousands. */
+/**
+ * Returns true for a JSON object. A zod schema would copy all of its members, of which there may be
+ * thousands.
+ */
 function isJsonObject(body: unknown): boolean {
   return typeof body === 'object' && body !== null && !Array.isArray(body);
 }

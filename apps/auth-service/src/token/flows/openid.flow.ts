@@ -75,7 +75,8 @@ function CallbackBody(): MethodDecorator {
 function ReturnQuery(): MethodDecorator {
   const parameters = {
     applicationKey: 'The application that the browser returns to. Only together with `returnUrl`.',
-    returnUrl: 'The address to return to. Must equal one of the addresses that the application has registered.',
+    returnUrl:
+      'The address to return to. Must equal one of the addresses that the application has registered.',
     codeChallenge: 'PKCE, S256: base64url of the SHA-256 of a verifier that the application keeps.',
     state: 'Returned to the application unchanged. At most 1,024 characters.',
   };

@@ -14,7 +14,8 @@ const CHALLENGE_HEADER = 'www-authenticate';
 
 const NEGOTIATE = {
   'WWW-Authenticate': {
-    description: '`Negotiate`, if Kerberos is enabled. On success it also has the confirmation for the client.',
+    description:
+      '`Negotiate`, if Kerberos is enabled. On success it also has the confirmation for the client.',
     schema: { type: 'string' },
     required: false,
     example: 'Negotiate',
