@@ -86,7 +86,7 @@ export const API_DOCS = new OpenApi({
     },
     { name: 'Sessions', description: 'List and end sessions that can be refreshed.' },
     { name: 'Revocations', description: 'List and set revocations.' },
-    { name: 'Authorization queries', description: 'Group membership and access-point rights of a user.' },
+    { name: 'Authorization queries', description: 'Members of groups, and users’ access to access points.' },
     {
       name: 'Identity and keys',
       description: 'The identity behind a token, and the public keys that verify tokens.',

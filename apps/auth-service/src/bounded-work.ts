@@ -85,7 +85,7 @@ export class BoundedWork {
     const own = this.shares.get(share)?.length ?? 0;
     if (own + 1 >= longest.length) return false;
     this.waitingTotal -= 1;
-    longest.pop()?.refuse(new TooMuchWorkError('others need its place', 'share'));
+    longest.pop()?.refuse(new TooMuchWorkError('another share needs its place in the queue', 'share'));
     return true;
   }
 

@@ -167,7 +167,7 @@ export const authConfigSchema = z
     TRUSTED_PROXIES: z.string().transform(readTrustedProxies).optional(),
     /** Maximum token requests per minute from one address (IPv6: one /64 network). Unset: no limit. */
     TOKEN_RATE_LIMIT_PER_ADDRESS: requestsPerMinute.optional(),
-    /** Maximum requests per minute of one application that proves its identity. Unset: no limit. */
+    /** Maximum requests per minute of one authenticated application. Unset: no limit. */
     TOKEN_RATE_LIMIT_PER_APPLICATION: requestsPerMinute.optional(),
     /** Retention of the audit trail, in days. The database refuses less than 30. */
     AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),

@@ -127,7 +127,7 @@ function ipv4Of(groups: readonly number[], at: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** The eight groups of an IPv6 address in any spelling. */
+/** Returns the eight groups of an IPv6 address in any spelling. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = address.split('::');
   const left = groupsIn(head);

@@ -6,7 +6,7 @@ describe('the metadata of the issuer', () => {
     ['https://auth.example/', 'https://auth.example/auth'],
     ['https://example.org/auth', 'https://example.org/auth'],
     ['https://example.org/platform', 'https://example.org/platform/auth'],
-  ])('of %s names addresses under %s', (issuer, routes) => {
+  ])('of issuer %s has addresses under %s', (issuer, routes) => {
     expect(metadataOf(issuer, 'ES256')).toMatchObject({
       issuer,
       jwks_uri: `${routes}/.well-known/jwks.json`,

@@ -31,7 +31,7 @@ export class SealingKeysCheck {
     const more = sealed.length > MAX_NAMED ? ' and more' : '';
     throw new Error(
       `SECRET_ENCRYPTION_KEYS lacks the key ${missing}, which is still needed for ${names.join(', ')}${more}: ` +
-        'configure it and run secrets re-encrypt before it is removed, or discard what it sealed (applications discard-secret)',
+        'configure it and run secrets re-encrypt before it is removed, or discard the secrets that it sealed (applications discard-secret)',
     );
   }
 }

@@ -63,7 +63,7 @@ export class SigningKeysRepository {
   }
 
   /**
-   * Changes a key's state in one transaction. Activating retires the key that was active.
+   * Changes a key's state in one transaction. Activating a key retires the previously active one.
    * @param decide gets the locked key, or null if it does not exist; throws to refuse the change
    */
   change(

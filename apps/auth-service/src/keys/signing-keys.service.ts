@@ -165,7 +165,7 @@ function activationOf({ algorithm, stateChangedAt }: UsableSigningKey): Sample<'
 
 export interface ReloadingKeysOptions {
   ring: KeyRing;
-  /** Brings the ring up to date. */
+  /** Loads the current keys into the ring. */
   reload: () => Promise<void>;
   clock: Clock;
 }

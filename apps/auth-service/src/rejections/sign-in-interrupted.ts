@@ -6,7 +6,7 @@ export class SignInInterruptedError extends Error {
   override readonly name = 'SignInInterruptedError';
 
   constructor() {
-    super('revoked while it waited');
+    super('a revocation interrupted the sign-in');
   }
 }
 

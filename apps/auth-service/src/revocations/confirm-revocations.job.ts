@@ -35,9 +35,9 @@ const redateStatement = (table: string): string => `
   RETURNING 1`;
 
 /**
- * Redates revocations that were committed so late that validators no longer read their date. Works even if
- * the request that wrote them has ended. Any replica handles the rows of all; rows locked by another replica
- * are skipped.
+ * Confirms revocations that were committed in time, and redates those committed so late that validators no
+ * longer read their date, even if the request that wrote them has ended. Every replica handles the rows of
+ * all replicas; rows locked by another one are skipped.
  */
 @Injectable()
 export class ConfirmRevocationsJob extends RecurringJob {

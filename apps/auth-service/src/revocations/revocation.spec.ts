@@ -126,7 +126,7 @@ describe('a caller is entitled to a revocation', () => {
     expect(entitlementOf('any-token', caller(), person('1'), false)).toBe('by-policy');
   });
 
-  it('as its own user, or as an administrator, under self-or-admin', () => {
+  it('for itself, or as an administrator, under self-or-admin', () => {
     const strict = (key: RevocationKey, who = caller(), isOwner = false): Entitlement | null =>
       entitlementOf('self-or-admin', who, key, isOwner);
     expect(strict(person('1001'))).toBe('own');

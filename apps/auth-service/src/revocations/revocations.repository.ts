@@ -56,7 +56,7 @@ export interface IssuedToken {
 /**
  * SQL sub-query: the date `at` of the newest revocation of a person, internal user, subject or application;
  * null if none. It covers tokens issued in or before its second. The arguments are SQL expressions of type
- * text.
+ * text, which may be null.
  */
 export function newestRevocation(
   personId: string,
@@ -290,7 +290,7 @@ export class RevocationsRepository {
       if (rows.length === 0) return;
     }
     throw new DatabaseUnavailableError(
-      'a revocation was written, but commits are too slow to say since when',
+      'a revocation was written, but commits are too slow to guarantee its date',
     );
   }
 

@@ -152,9 +152,9 @@ export class SessionsController {
     @Req() request: FastifyRequest,
   ): Promise<void> {
     const identifier = canonicalIdentifier('sid', sid);
-    const isThere =
+    const isKnown =
       isUuid(identifier) && (identifier === caller.sessionId || (await this.sessions.isKnown(identifier)));
-    if (!isThere) throw problems.notFound(NOT_FOUND);
+    if (!isKnown) throw problems.notFound(NOT_FOUND);
     await this.end({ domain: 'sid', identifier }, caller, request).catch((error: unknown) => {
       throw error instanceof RevocationForbidden ? problems.notFound(NOT_FOUND) : error;
     });

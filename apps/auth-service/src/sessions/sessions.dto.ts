@@ -15,14 +15,10 @@ export class SessionListQueryDto extends createZodDto(
       description:
         'With `identifier`: the owner of the sessions, named as in revocations. For internal administrators.',
     }),
-    identifier: z
-      .string()
-      .max(255)
-      .optional()
-      .meta({
-        description: 'The identifier of the owner, as in revocations of that domain.',
-        example: '1003',
-      }),
+    identifier: z.string().max(255).optional().meta({
+      description: 'The identifier of the owner, as in revocations of that domain.',
+      example: '1003',
+    }),
   }),
 ) {}
 

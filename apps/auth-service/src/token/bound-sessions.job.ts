@@ -97,8 +97,8 @@ export class BoundSessionsJob extends RecurringJob {
 
   /**
    * Works off the noted sessions and users round robin, one step each, so that a large one does not delay the
-   * others. A failure does not stop the others. Does nothing while the clocks of database and replica differ,
-   * because a token could be pruned while a client may still repeat it.
+   * others. A failure does not stop the others. Does nothing while the clocks of the database and the replica
+   * differ, because a token that a client may still present could be pruned.
    * @throws {AggregateError} with the errors of those that failed
    */
   async run(): Promise<void> {

@@ -11,9 +11,9 @@ import {
 export const ISSUE_INSTANT = `date_trunc('second', now())`;
 
 /**
- * SQL: milliseconds until the second of the newest revocation `revoked.at` is over, or null if it is. A
- * revocation covers every token issued in its second. Tokens are never dated into the future instead, because
- * a further revocation in the current second would then not cover them.
+ * SQL: milliseconds until the second of the newest revocation `revoked.at` is over, or null if it already is.
+ * A revocation covers every token issued in its second. Tokens are never dated into the future instead,
+ * because a further revocation in the current second would then not cover them.
  */
 export const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}

@@ -86,7 +86,7 @@ export interface Issue {
   interrupted: boolean;
   /** The application has been disabled or deleted. */
   applicationGone: boolean;
-  /** Milliseconds to wait before trying again; null if no wait is needed. */
+  /** Milliseconds to wait before trying again, because nothing was issued; null if no wait is needed. */
   waitMs: number | null;
   /**
    * Expiry of the refresh token. Null if none was issued: not requested, the sign-in is too old, or the
@@ -181,7 +181,8 @@ const ISSUE: PreparedStatement = {
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
-    -- DO UPDATE changes nothing. It makes RETURNING return a row that another request has inserted since this statement began.
+    -- DO UPDATE changes nothing. It makes RETURNING return a row that another request has inserted since this
+    -- statement began.
     INSERT INTO auth.refresh_family AS made (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
     SELECT DISTINCT ON ("familyId") "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
       coalesce("authTime", issued_at)
@@ -189,7 +190,8 @@ const ISSUE: PreparedStatement = {
     ON CONFLICT (family_id) DO UPDATE SET persona_limit = made.persona_limit
     RETURNING family_id, persona_limit
   ), refreshable AS MATERIALIZED (
-    -- A session keeps its first personas. If it has more than this grant, a refresh of the exchanged token would gain them: no refresh token.
+    -- A session keeps the personas of its sign-in. If it has more than this grant, a refresh token would restore
+    -- them, so none is issued.
     SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
     -- A full session gets no further refresh token, because unused ones are not pruned.
     WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0 AND opened.is_full IS NULL

@@ -58,7 +58,7 @@ export class RefreshSessionsService {
   ) {
     this.reuses = metrics.counter(
       'auth_refresh_reuses_total',
-      'Refresh tokens presented again after their time: their family is revoked',
+      'Refresh tokens reused after the grace window; their family is revoked',
     );
     this.refusals = rateLimitRefusals(metrics);
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };

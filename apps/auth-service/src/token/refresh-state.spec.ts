@@ -89,7 +89,7 @@ describe('decideRefresh', () => {
     );
   });
 
-  it('refuses a sign-in older than the limit, and not one exactly as old', () => {
+  it('refuses a sign-in older than the limit, but not one exactly at the limit', () => {
     expect(decideRefresh(state({ authTime: secondsAgo(1_000) }), POLICY)).toEqual({ action: 'rotate' });
     expect(decideRefresh(state({ authTime: secondsAgo(1_000.001) }), POLICY)).toEqual(
       rejected(TokenRejectionReason.RefreshThresholdExceeded),
@@ -101,12 +101,12 @@ describe('decideRefresh', () => {
     [600, 3_000],
     [0, 3_600],
     [-5, 3_600],
-  ])('waits while the hour is full (for %d s): %d s', (age, seconds) => {
+  ])('waits at the hourly limit; oldest counted token issued %d s ago: %d s', (age, seconds) => {
     const full = state({ hourFullSince: secondsAgo(age) });
     expect(decideRefresh(full, POLICY)).toEqual({ action: 'wait', seconds });
   });
 
-  it('repeats the successor and detects reuse even while the hour is full', () => {
+  it('repeats the successor and detects reuse even at the hourly limit', () => {
     const full = { hourFullSince: secondsAgo(10) };
     expect(decideRefresh(state({ ...full, rotatedAt: secondsAgo(5) }), POLICY)).toEqual({
       action: 'repeat-successor',
@@ -126,7 +126,7 @@ describe('decideRefresh', () => {
 describe('revocation of a user', () => {
   const revokedAt = new Date('2026-06-01T12:00:00.400Z');
 
-  it('covers tokens up to and in its second', () => {
+  it('covers tokens issued before or in its second', () => {
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), revokedAt)).toBe(true);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:01Z'), revokedAt)).toBe(false);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), null)).toBe(false);

@@ -225,7 +225,7 @@ export function isCutBySession({ iat, exp }: RefreshTokenClaims): boolean {
   return exp - iat < REFRESH_TOKEN_LIFETIME_SECONDS;
 }
 
-/** Whole seconds since 1970, rounded down. */
+/** Returns the whole seconds since 1970, rounded down. */
 export function epochSecond(instant: Date): number {
   return Math.floor(instant.getTime() / SECOND_MS);
 }

@@ -41,8 +41,9 @@ import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
 /**
- * Maximum attempts to issue tokens. One wait may not suffice: a timer may fire early, and a revocation may be
- * committed in the second after the one of its date.
+ * Maximum attempts to issue tokens, with a wait for the end of a revoked second between them. One wait may
+ * not suffice: a timer may fire early, and a revocation may be committed in the second after the one of its
+ * date.
  */
 const MAX_ISSUE_ATTEMPTS = 5;
 
@@ -58,7 +59,7 @@ export interface SignIn extends GrantRequest {
   isCredential?: boolean;
 }
 
-/** The input of the decision what tokens will contain. */
+/** The request for a grant, from which the content of the tokens is decided. */
 interface GrantRequest {
   flow: TokenFlow;
   /** The application that gets the tokens. Null: unknown, so no refresh token is issued. */
@@ -113,7 +114,7 @@ interface JwsHeader {
 interface ExchangedToken {
   session?: string | null;
   hmacSigning?: boolean;
-  /** The exchanged access token. The new token never carries more authority than it. */
+  /** The exchanged access token. The new token never carries more authority than this one. */
   limit?: Omit<Caller, 'authTime'>;
 }
 
@@ -293,7 +294,7 @@ export class TokenIssuer {
 }
 
 /**
- * Refuses an issue that waiting would not allow.
+ * Throws if the issue is refused for a reason that does not go away by waiting.
  * @throws {TokenRejected} when the exchanged token is revoked, the application is disabled, or the code is
  * older than a revocation
  * @throws {SignInInterruptedError} when a revocation interrupts the sign-in

@@ -47,14 +47,17 @@ const jwt = (description: string): z.ZodNullable<z.ZodString> => z.string().null
 export class TokenResponseDto extends createZodDto(
   z
     .object({
-      accessToken: jwt('JWT, lives for 24 hours; null when rejected.'),
-      refreshToken: jwt('JWT, lives for 365 days; null unless the application may have one.'),
+      accessToken: jwt('JWT, lives for 24 hours; null if rejected.'),
+      refreshToken: jwt('JWT, lives for 365 days; null if rejected, or if no refresh token is issued.'),
       rejectionReason: z.literal(REASONS).meta({
         id: 'TokenRejectionReason',
         description: REASONS.map((each) => `${String(each)} ${TokenRejectionReason[each]}`).join(', '),
       }),
-      rejectionDetails: z.string().nullable().meta({ description: 'For people; do not parse it.' }),
-      wasSuccessful: z.boolean().meta({ description: 'True exactly when `rejectionReason` is 0.' }),
+      rejectionDetails: z
+        .string()
+        .nullable()
+        .meta({ description: 'A human-readable reason; do not parse it.' }),
+      wasSuccessful: z.boolean().meta({ description: 'True if and only if `rejectionReason` is 0.' }),
     })
     // Without an id, @nestjs/swagger would document "string or null" as an array.
     .meta({ id: 'TokenResponse', description: 'The response of every token endpoint.' }),

@@ -25,7 +25,8 @@ export class TrustedSignIn {
     user: TrustedUser,
   ): Promise<TokenResponse> {
     authoriseRequest(application, user);
-    // The user is read after the application, because `evidenceAt` must not be later than any data it dates.
+    // The user is read after the application, because `evidenceAt` must not be later than anything that is
+    // read.
     const resolution = await this.identities.resolveTrusted(user);
     return this.tokens.issue({
       flow,

@@ -70,7 +70,7 @@ export class BearerFlow {
   @TokenPost('bearer', { flow: 'bearer' })
   @ApiOperation({
     operationId: 'exchangeBearerToken',
-    summary: 'Exchange a valid access token for a fresh one',
+    summary: 'Exchange a valid access token for a new one',
     description:
       'The new token has the same user and `auth_time`, and no persona that the old one lacks. A sign-in older than 365 days is refused.',
   })

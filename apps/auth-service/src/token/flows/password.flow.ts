@@ -90,7 +90,7 @@ each further lock lasts longer.`,
     });
   }
 
-  /** @throws {TokenRejected} AuthenticationFailed */
+  /** Checks the password. @throws {TokenRejected} AuthenticationFailed */
   private async assertRight(user: string, password: string): Promise<void> {
     const verdict = await this.passwords.check(user, password);
     if (verdict.isRight) return;
