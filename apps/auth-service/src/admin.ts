@@ -3,10 +3,10 @@ import { administer } from './admin/administration';
 
 const [out, err] = [textWriter(process.stdout), textWriter(process.stderr)];
 
-// The exit code, not process.exit(): what was written to a pipe must arrive.
+// Sets the exit code instead of calling process.exit(), so that output to a pipe is flushed first.
 void administer(process.argv.slice(2), {
   out: (text) => out(`${text}\n`),
-  // There is nowhere else to complain.
+  // A failed write to stderr is ignored: there is no other place to report it.
   err: (text) => void err(`${text}\n`).catch(() => undefined),
 }).then((exitCode) => {
   process.exitCode = exitCode;

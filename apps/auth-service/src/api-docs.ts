@@ -7,7 +7,7 @@ import {
 } from './rejections/token-rejection';
 import type { RejectionStage, TokenFlow } from './rejections/token-rejection';
 
-/** How people know the flows: the last words of their paths. */
+/** Column titles for the flows: the last segment of their paths. */
 const TITLES: Readonly<Record<TokenFlow, string>> = {
   refresh: 'refresh',
   password: 'user',
@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<TokenFlow, string>> = {
   windows: 'winauth',
 };
 
-/** Flows that share their statuses share a column. */
+/** The table's columns. Flows with the same statuses share one. */
 const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => ({
   title: TOKEN_FLOWS.filter((flow) => REJECTION_STATUS[flow] === statuses)
     .map((flow) => TITLES[flow])
@@ -27,7 +27,7 @@ const COLUMNS = [...new Set(Object.values(REJECTION_STATUS))].map((statuses) => 
   statuses,
 }));
 
-/** The reason → status table for people, in Markdown. */
+/** Renders the reason → status table as Markdown. */
 function rejectionTable(): string {
   const rows = [
     ['reason', ...COLUMNS.map(({ title }) => title)],
@@ -45,50 +45,53 @@ function cell(status: number | Record<RejectionStage, number> | null): string {
   if (status === null) return '';
   if (typeof status === 'number') return String(status);
   const { proof, resolution } = status;
-  return `${String(proof)} proof wrong; ${String(resolution)} proof right, but the user or persona not resolved`;
+  return `${String(proof)} if the proof is wrong; ${String(resolution)} if only the user or persona cannot be resolved`;
 }
 
-const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers who may do what.
+const DESCRIPTION = `Issues, exchanges and revokes the platform's access tokens, and answers authorization queries.
 
 ## Getting a token
 
-Against a platform in development (\`npm start\`), whose users all have the password \`Demo-Passw0rd!\`:
+On a development platform (\`npm start\`), where every user has the password \`Demo-Passw0rd!\`:
 
 \`\`\`sh
 curl -sS http://127.0.0.1:3001/auth/token/user -H 'Content-Type: application/json' -H 'X-Application-Key: demo-backend' \\
   -d '{"user":"ivy.internal","password":"Demo-Passw0rd!"}'
 \`\`\`
 
-Send the \`accessToken\` as \`Authorization: Bearer <ACCESS_TOKEN>\`. It lives for 24 hours; a \`refreshToken\` lives for 365 days, works once,
-and is only for applications that may have one. Services and backends use a trust flow instead of a password.
+Send the \`accessToken\` as \`Authorization: Bearer <ACCESS_TOKEN>\`. It lives for 24 hours. A \`refreshToken\` lives for 365 days, works once,
+and is issued only to applications that are permitted to have one. Services and backends use a trust flow instead of a password.
 
-## What token endpoints answer
+## Responses of the token endpoints
 
-Always a **TokenResponse**, a body that is not JSON included. Only outages (503) are problems. Which status goes with which reason:
+Every response is a **TokenResponse**, even if the request body is not JSON. Only an outage (503) is a problem document. The statuses of each rejection reason:
 
 ${rejectionTable()}
 
-Where a rate limit is configured, 429 with \`Retry-After\` and reason 7 says that the request came too soon.
+If a rate limit is exceeded, the response is 429 with \`Retry-After\` and reason 7.
 
 Personas are bits that add up: 1 InternalPartner, 2 Customer, 4 ServiceProvider, 8 Resident, 16 Owner.
 
-${conventions(', but for the refusals of the token endpoints')}`;
+${conventions(', except the rejections of the token endpoints')}`;
 
-/** What the API document says of this service. */
+/** The introduction and tags of the API document. */
 export const API_DOCS = new OpenApi({
   description: DESCRIPTION,
   developmentUrl: 'http://127.0.0.1:3001',
   tags: [
-    { name: 'Tokens', description: 'One endpoint for each way to prove who asks. Anonymous.' },
-    { name: 'Obsolete token endpoints', description: 'They stay available and name their successors.' },
-    { name: 'Sessions', description: 'What has signed in and can be refreshed, and ending it.' },
-    { name: 'Revocations', description: 'What has been revoked, and revoking it.' },
-    { name: 'Authorization queries', description: 'Who is in a group, and who may pass an access point.' },
+    { name: 'Tokens', description: 'One endpoint for each way to sign in. No access token required.' },
+    {
+      name: 'Obsolete token endpoints',
+      description: 'Deprecated endpoints. They stay available; a `Link` header names the successor.',
+    },
+    { name: 'Sessions', description: 'List and end sessions that can be refreshed.' },
+    { name: 'Revocations', description: 'List and set revocations.' },
+    { name: 'Authorization queries', description: 'Members of groups, and users’ access to access points.' },
     {
       name: 'Identity and keys',
-      description: 'Who a token speaks for, and the keys that tokens are checked with.',
+      description: 'The identity behind a token, and the public keys that verify tokens.',
     },
-    { name: 'Diagnostics', description: 'Whether the service answers, and its version.' },
-    { name: 'Business units', description: 'A deprecated proxy: ask the customers service instead.' },
+    { name: 'Diagnostics', description: 'Liveness and version of the service.' },
+    { name: 'Business units', description: 'A deprecated proxy. Call the customers service instead.' },
   ],
 });

@@ -44,8 +44,8 @@ import { TokenRejectionFilter } from './token/token-rejection.filter';
 import { TokenModule } from './token/token.module';
 
 /**
- * What every feature may inject: the configuration, applications, signing keys, revocations and the audit
- * trail.
+ * Providers that every feature may inject: the configuration, applications, signing keys, revocations and the
+ * audit trail.
  */
 @Global()
 @Module({})
@@ -115,7 +115,7 @@ export class AppModule {
         CoreModule.forRoot(config),
         DatabaseModule.forRoot({
           ...AUTH_SCHEMA.settings,
-          // Identity stores in the same database are read over this data source.
+          // Identity stores without a database of their own are read through this data source.
           entities: SCHEMAS.flatMap(({ settings }) => settings.entities),
           url: config.DATABASE_URL,
           poolSize: config.DATABASE_POOL_SIZE,
@@ -130,7 +130,7 @@ export class AppModule {
   }
 }
 
-/** This service verifies with its own keys and reads revocations from its own table. */
+/** Makes this service verify tokens with its own keys and read revocations from its own table. */
 function accessTokensOptions(
   config: AuthConfig,
   signingKeys: SigningKeys,

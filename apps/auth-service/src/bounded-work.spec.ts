@@ -1,6 +1,6 @@
 import { BoundedWork, TooMuchWorkError } from './bounded-work';
 
-/** Work that waits to be finished by hand. */
+/** Returns work that stays pending until the test calls `finish`. */
 function manualWork(): { work: () => Promise<string>; finish: (result: string) => void } {
   let finish: (result: string) => void = () => undefined;
   const done = new Promise<string>((resolve) => (finish = resolve));
@@ -8,7 +8,7 @@ function manualWork(): { work: () => Promise<string>; finish: (result: string) =
 }
 
 describe('BoundedWork', () => {
-  it('runs so many at once, lets so many wait, and refuses the rest at once', async () => {
+  it('runs up to the concurrency limit, queues up to the queue limit, and refuses the rest at once', async () => {
     const bounded = new BoundedWork(1, 1);
     const first = manualWork();
     const running = bounded.run('a', first.work);
@@ -19,7 +19,7 @@ describe('BoundedWork', () => {
     expect(await bounded.run('a', () => Promise.resolve('fourth'))).toBe('fourth');
   });
 
-  it('gives the place on after a failure', async () => {
+  it('starts the next waiting piece after a failure', async () => {
     const bounded = new BoundedWork(1, 1);
     const failing = bounded.run('a', () => Promise.reject(new Error('broken')));
     const waiting = bounded.run('a', () => Promise.resolve('done'));
@@ -28,8 +28,8 @@ describe('BoundedWork', () => {
   });
 
   /**
-   * Adds `pieces`, written `share+number`, while one of `a` runs. Returns the order in which they run, and
-   * who is refused.
+   * Adds `pieces` while one piece of share `a` runs. A piece is named by its share's letter and a number.
+   * Returns the pieces that ran, in order, and the pieces that were refused.
    */
   async function orderOf(queue: number, pieces: string[]): Promise<{ ran: string[]; refused: string[] }> {
     const bounded = new BoundedWork(1, queue);
@@ -55,21 +55,21 @@ describe('BoundedWork', () => {
     });
   });
 
-  it('lets the share with the most waiting give way where the queue is full', async () => {
+  it('refuses the last piece of the share with the longest queue when all places are occupied', async () => {
     expect(await orderOf(4, ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'b3', 'c1'])).toEqual({
       ran: ['a1', 'b1', 'c1', 'b2'],
       refused: ['a5 by share', 'a4 by share', 'a3 by share', 'b3 by share', 'a2 by share'],
     });
   });
 
-  it('refuses a newcomer where every share waits with one', async () => {
+  it('refuses a new piece when no share has more than one waiting', async () => {
     expect(await orderOf(2, ['a1', 'b1', 'c1', 'a2'])).toEqual({
       ran: ['a1', 'b1'],
       refused: ['c1 by replica', 'a2 by share'],
     });
   });
 
-  it('lets nobody wait without a queue', async () => {
+  it('queues nothing with a queue of 0', async () => {
     const bounded = new BoundedWork(2, 0);
     expect(
       await Promise.all(['a', 'b'].map((share) => bounded.run(share, () => Promise.resolve(share)))),

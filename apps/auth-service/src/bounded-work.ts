@@ -1,7 +1,10 @@
-/** Whose queue is full: that of the work's own share, or the one of all shares together. */
+/**
+ * Why work was refused. `share`: its own share already has its part of the queue. `replica`: the queue is
+ * full of other shares' work.
+ */
 export type QueueBound = 'share' | 'replica';
 
-/** More work is waiting than can be done in acceptable time. Answered as 503 with Retry-After. */
+/** Thrown when the queue is full. The response is 503 with Retry-After. */
 export class TooMuchWorkError extends Error {
   override readonly name = 'TooMuchWorkError';
 
@@ -19,14 +22,18 @@ interface Waiting {
 }
 
 /**
- * Runs at most `concurrency` pieces of work at once, lets at most `queue` wait, and refuses the rest. Shares
- * take turns, and each waits in order. Where the queue is full, the share with the most waiting gives way:
- * one share may fill the queue only while no other needs it.
+ * Runs at most `concurrency` pieces of work at once, queues at most `queue`, and refuses the rest. Each piece
+ * belongs to a share, e.g. a network. Shares take turns (round robin); within a share the order is FIFO. If
+ * the queue is full, the share with the most waiting pieces loses its last one to a share that has fewer.
+ * So one share can fill the queue only while no other share needs it.
  */
 export class BoundedWork {
   private running = 0;
-  private waitingInAll = 0;
-  /** The share whose turn is next comes first. None is empty. */
+  private waitingTotal = 0;
+  /**
+   * The waiting pieces by share, in the order of the shares' turns. A share without waiting pieces has no
+   * entry.
+   */
   private readonly shares = new Map<string, Waiting[]>();
 
   constructor(
@@ -35,11 +42,12 @@ export class BoundedWork {
   ) {}
 
   get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.running, waiting: this.waitingInAll };
+    return { running: this.running, waiting: this.waitingTotal };
   }
 
   /**
-   * @throws {TooMuchWorkError} when as many are waiting as may, or when it has to give way to another share
+   * Runs `work` when a place is free.
+   * @throws {TooMuchWorkError} when the queue is full, or when another share takes this work's place in it
    */
   async run<T>(share: string, work: () => Promise<T>): Promise<T> {
     await this.enter(share);
@@ -55,7 +63,7 @@ export class BoundedWork {
       this.running += 1;
       return Promise.resolve();
     }
-    if (this.waitingInAll >= this.queue && !this.makeRoomFor(share)) {
+    if (this.waitingTotal >= this.queue && !this.makeRoomFor(share)) {
       const bound = this.shares.has(share) ? 'share' : 'replica';
       return Promise.reject(new TooMuchWorkError('too much work is waiting', bound));
     }
@@ -63,22 +71,28 @@ export class BoundedWork {
       const line = this.shares.get(share) ?? [];
       line.push({ start, refuse });
       this.shares.set(share, line);
-      this.waitingInAll += 1;
+      this.waitingTotal += 1;
     });
   }
 
-  /** Refuses the last one of the share with the most waiting, where `share` has fewer even with one more. */
+  /**
+   * Refuses the last waiting piece of the share that has the most. Returns false, and refuses nothing, if
+   * `share` would have at least as many with the new piece.
+   */
   private makeRoomFor(share: string): boolean {
     let longest: Waiting[] = [];
     for (const line of this.shares.values()) if (line.length > longest.length) longest = line;
     const own = this.shares.get(share)?.length ?? 0;
     if (own + 1 >= longest.length) return false;
-    this.waitingInAll -= 1;
-    longest.pop()?.refuse(new TooMuchWorkError('others need its place', 'share'));
+    this.waitingTotal -= 1;
+    longest.pop()?.refuse(new TooMuchWorkError('another share needs its place in the queue', 'share'));
     return true;
   }
 
-  /** Hands the place to the share whose turn it is, which then goes last; `running` stays as it is then. */
+  /**
+   * Starts the next piece of the share whose turn it is, and moves that share to the end of the order. The
+   * piece takes over the place, so `running` changes only if nothing is waiting.
+   */
   private leave(): void {
     const [turn] = this.shares;
     if (turn === undefined) {
@@ -89,7 +103,7 @@ export class BoundedWork {
     this.shares.delete(share);
     const next = line.shift();
     if (line.length > 0) this.shares.set(share, line);
-    this.waitingInAll -= 1;
+    this.waitingTotal -= 1;
     next?.start();
   }
 }

@@ -21,38 +21,36 @@ const headerName = z
 /** Environment variables of Windows authentication. */
 export const windowsSettings = {
   /**
-   * off; negotiate: Kerberos tickets over SPNEGO; trusted-header: a reverse proxy has authenticated the user.
+   * `off`; `negotiate`: Kerberos tickets over SPNEGO; `trusted-header`: a reverse proxy authenticates the
+   * user.
    */
   WINDOWS_AUTHENTICATION: z.enum(['off', 'negotiate', 'trusted-header']).default('off'),
-  /** The one realm whose users are known. */
+  /** The only Kerberos realm whose users are accepted. */
   WINDOWS_REALM: z
     .string()
     .regex(/^[A-Za-z0-9.-]{1,255}$/, 'must be a Kerberos realm')
     .optional(),
-  /** negotiate: whose tickets are accepted, `HTTP@host`. */
+  /** negotiate: the service principal that tickets must be issued for, `HTTP@host`. */
   WINDOWS_SERVICE_PRINCIPAL: z
     .string()
     .regex(/^HTTP@[A-Za-z0-9.-]{1,255}$/, 'must be HTTP@host')
     .optional(),
   /**
-   * negotiate: the keytab. Read by the Kerberos library itself; named here so that its absence is told at
-   * boot.
+   * negotiate: path of the keytab. The Kerberos library reads the variable itself; it is declared here so
+   * that boot fails if it is missing.
    */
   KRB5_KTNAME: z.string().min(1).optional(),
-  /** negotiate: tickets judged at once. */
+  /** negotiate: maximum tickets verified at the same time. */
   WINDOWS_TICKET_CONCURRENCY: z.coerce.number().int().min(1).max(64).default(2),
-  /** trusted-header: where the proxy writes `user@REALM`. */
+  /** trusted-header: header in which the proxy sends `user@REALM`. */
   WINDOWS_PROXY_USER_HEADER: headerName.default('x-remote-user'),
-  /** trusted-header: where it writes its secret. */
+  /** trusted-header: header in which the proxy sends its secret. */
   WINDOWS_PROXY_SECRET_HEADER: headerName.default('x-proxy-secret'),
   WINDOWS_PROXY_SECRET: z
     .string()
     .regex(/^[\x21-\x7e]{32,1024}$/, 'must be 32 to 1,024 visible ASCII characters')
     .optional(),
-  /**
-   * The application of Windows sign-ins that send no X-Application-Key; without one they get no refresh
-   * token.
-   */
+  /** Application of Windows sign-ins without X-Application-Key. If unset, they get no refresh token. */
   WINDOWS_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
 };
 
@@ -64,7 +62,7 @@ const REQUIRED = {
   'trusted-header': ['WINDOWS_REALM', 'WINDOWS_PROXY_SECRET'],
 } as const satisfies Record<WindowsConfig['WINDOWS_AUTHENTICATION'], readonly (keyof WindowsConfig)[]>;
 
-/** The variables that the chosen mode needs and that are missing. */
+/** Returns the variables that the chosen mode requires and that are not set. */
 export function missingWindowsSettings(config: WindowsConfig): readonly (keyof WindowsConfig)[] {
   return REQUIRED[config.WINDOWS_AUTHENTICATION].filter((name) => config[name] === undefined);
 }
@@ -78,7 +76,7 @@ const keyId = z.string().regex(/^[\w.-]{1,64}$/, 'must match [A-Za-z0-9_.-]{1,64
 
 const YEAR_SECONDS = 365 * 24 * 60 * 60;
 
-/** Variables of single sign-on that have no default. */
+/** Single sign-on variables without a default. */
 const OPENID_VARIABLES = [
   'OPENID_ISSUER',
   'OPENID_CLIENT_ID',
@@ -86,65 +84,74 @@ const OPENID_VARIABLES = [
   'OPENID_REDIRECT_URI',
 ] as const;
 
-/**
- * Everything this service reads from its environment. Keys and secrets have no defaults: boot fails without
- * them.
- */
+/** Every environment variable of this service. Keys and secrets have no default: boot fails without them. */
 export const authConfigSchema = z
   .object({
     ...serviceConfigShape,
     PORT: serviceConfigShape.PORT.default(3001),
     METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9101),
     ...tokenConfigShape,
-    /** How access tokens are signed when a request does not say (only POST /auth/token/refresh can). */
+    /** How access tokens are signed by default. Only POST /auth/token/refresh lets a request choose. */
     ACCESS_TOKEN_DEFAULT_SIGNING: z.enum(['hmac', 'asymmetric']).default('hmac'),
-    /** Which of the asymmetric keys signs. */
+    /** Algorithm whose active key signs asymmetric tokens. */
     ASYMMETRIC_SIGNING_ALGORITHM: z.enum(['ES256', 'RS256']).default('ES256'),
-    /** How often the asymmetric keys are read again: at most a minute, because rotation counts on it. */
+    /** Interval between reloads of the asymmetric keys, in ms. Key rotation relies on at most 60 s. */
     SIGNING_KEYS_RELOAD_MS: z.coerce.number().int().min(50).max(60_000).default(30_000),
     REFRESH_TOKEN_HMAC_KEY: secret({ minBytes: 32 }),
     REFRESH_TOKEN_HMAC_KEY_ID: keyId,
-    /** Further keys that verify refresh tokens but never sign them. */
+    /** Additional keys that verify refresh tokens but never sign them. */
     REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: hmacKeyList().default([]),
     ...sealingKeyShape,
     ...cursorConfigShape,
-    /** Each identity store may live elsewhere; by default all are schemas in the service's own database. */
+    /** Databases of the identity stores. Unset: the store is a schema in the service's own database. */
     PERSON_DIRECTORY_DATABASE_URL: postgresAddresses.optional(),
     INTERNAL_LEGACY_DATABASE_URL: postgresAddresses.optional(),
     SERVICE_PROVIDERS_DATABASE_URL: postgresAddresses.optional(),
     CUSTOMERS_SERVICE_URL: webUrl,
     CUSTOMERS_SERVICE_TIMEOUT_MS: z.coerce.number().int().min(10).max(60_000).default(2_000),
-    /** Lets the query of POST /auth/token/bearer replace the header. For tests; refused in production. */
+    /**
+     * Lets the `bearerTokenOverride` query parameter of POST /auth/token/bearer replace the Authorization
+     * header. For tests; refused in production.
+     */
     BEARER_TOKEN_OVERRIDE_ENABLED: flag().default(false),
-    /** Longest time since the user proved who they are for which a bearer token is exchanged, in seconds. */
+    /** Maximum age of a sign-in (`auth_time`) whose access tokens may be exchanged, in seconds. */
     BEARER_MAX_AGE: seconds.default(YEAR_SECONDS),
-    /** The same for refreshing, in seconds. */
+    /** Maximum age of a sign-in (`auth_time`) whose refresh tokens may be used, in seconds. */
     REFRESH_MAX_AGE: seconds.default(YEAR_SECONDS),
-    /** Longest time for which a refresh token may lie unused, in seconds; off unless given. */
+    /** Maximum time that a refresh token may stay unused, in seconds. Unset: no limit. */
     REFRESH_IDLE: seconds.optional(),
-    /** Sign-ins of one user in an application, exchanges and refreshes of one session, in an hour at each
-     *  replica; 0: no limit. */
+    /**
+     * Per replica and hour: maximum sign-ins of one user in one application, maximum exchanges of one
+     * session, and maximum refreshes of one session. 0: no limit.
+     */
     TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(1_000_000).default(3_600),
-    /** Refreshes of one session in an hour; 0: no limit. */
+    /** Maximum refreshes of one session per hour, over all replicas. 0: no limit. */
     REFRESH_TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(10_000).default(300),
-    /** Sessions with refresh tokens that one user may have in one application; the oldest end beyond. */
+    /**
+     * Maximum live sessions with refresh tokens per user and application. Beyond it, the oldest are ended.
+     */
     SESSIONS_PER_USER: z.coerce.number().int().min(1).max(100_000).default(1_000),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
-    /** Revocations a minute that a caller who is no administrator may set about tokens that are not its
-     *  own. Technicians without an account count their own too, except sessions. */
+    /**
+     * Maximum revocations per minute that a non-administrator may set on tokens of others. For a technician
+     * without an account, revocations of own tokens count too, except of sessions.
+     */
     REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
-    /** How many of them may be kept at a time for one caller. */
+    /** Maximum stored revocations of that kind per caller. */
     REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
     /**
-     * The same for all callers of one application together: who may name technicians without an account may
-     * name any number of them.
+     * Maximum revocations of that kind per minute for all callers of one application together. An application
+     * can name any number of technicians without an account, so a limit per caller does not bound it.
      */
     REVOCATIONS_PER_MINUTE_PER_APPLICATION: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
-    /** How many of them may be kept at a time for all callers of one application together. */
+    /** Maximum stored revocations of that kind for all callers of one application together. */
     REVOCATIONS_PER_APPLICATION: z.coerce.number().int().min(1).max(2_000_000).default(100_000),
-    /** How many single tokens of its own, refresh tokens among them, a caller may have revoked at a time. */
+    /** Maximum stored revocations of a caller's own single tokens, refresh tokens included. */
     REVOCATIONS_OWN_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
-    /** User names of the services, separated by commas: only administrators may revoke their tokens. */
+    /**
+     * Comma-separated user names of the services. Only administrators and the service itself may revoke their
+     * tokens.
+     */
     SERVICE_SUBJECTS: z
       .string()
       .default('svc.platform')
@@ -154,26 +161,20 @@ export const authConfigSchema = z
           .map((name) => userNameKey(name.trim()))
           .filter((name) => name !== ''),
       ),
-    /**
-     * The application of password logins that send no X-Application-Key; without one they get no refresh
-     * token.
-     */
+    /** Application of password logins without X-Application-Key. If unset, they get no refresh token. */
     USER_FLOW_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
-    /**
-     * Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges, separated by commas. None unless
-     * given.
-     */
+    /** Proxies whose X-Forwarded-For is trusted: comma-separated addresses and CIDR ranges. Unset: none. */
     TRUSTED_PROXIES: z.string().transform(readTrustedProxies).optional(),
-    /** Token requests a minute that one address (IPv6: one /64 network) may make; no limit unless given. */
+    /** Maximum token requests per minute from one address (IPv6: one /64 network). Unset: no limit. */
     TOKEN_RATE_LIMIT_PER_ADDRESS: requestsPerMinute.optional(),
-    /** Requests a minute that an application may make which proves itself; no limit unless given. */
+    /** Maximum requests per minute of one authenticated application. Unset: no limit. */
     TOKEN_RATE_LIMIT_PER_APPLICATION: requestsPerMinute.optional(),
-    /** How long the audit trail is kept. The database refuses less than 30 days. */
+    /** Retention of the audit trail, in days. The database refuses less than 30. */
     AUDIT_RETENTION_DAYS: z.coerce.number().int().min(30).max(36_500).default(400),
     ...windowsSettings,
     /**
-     * Single sign-on with an OpenID provider: the first four together, or none of them. The redirect URI is
-     * the public address of POST /auth/token/openId, exactly as registered with the provider.
+     * Single sign-on with an OpenID provider. Set the next four variables together or not at all. The
+     * redirect URI is the public address of POST /auth/token/openId, exactly as registered with the provider.
      */
     OPENID_ISSUER: webUrl.optional(),
     OPENID_CLIENT_ID: z.string().min(1).max(500).optional(),
@@ -183,21 +184,22 @@ export const authConfigSchema = z
       .string()
       .regex(/^openid( [\w:/.-]+)*$/, 'must be scopes separated by single spaces, openid first')
       .default('openid'),
-    /** The application of sign-ins that send no X-Application-Key; without one they get no refresh token. */
+    /** Application of single sign-ons without X-Application-Key. If unset, they get no refresh token. */
     OPENID_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
-    /** Sign-ins that may wait for their users at a time, in all; each does so for ten minutes at most. */
+    /** Maximum sign-ins that wait for their users at a time. Each waits for at most ten minutes. */
     OPENID_WAITING_SIGN_INS: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
-    /** The same for one address (IPv6: one /48 network). */
+    /** The same limit for one address (IPv6: one /48 network). */
     OPENID_WAITING_SIGN_INS_PER_ADDRESS: z.coerce.number().int().min(1).max(10_000_000).default(2_000),
-    /** Longest wait for one answer of the provider; a sign-in asks it up to three times. */
+    /** Timeout of one request to the provider, in ms. A sign-in sends up to three. */
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
     /**
-     * Allows http for issuer and redirect URI, with a cookie that works there. For development; refused in
-     * production.
+     * Allows http for the issuer and the redirect URI, and sets a cookie that works over http. For
+     * development; refused in production.
      */
     OPENID_HTTP_ALLOWED: flag().default(false),
     /**
-     * Password hashes computed at once; unless given, one processor is left to everybody who does not log in.
+     * Maximum password hashes computed at the same time. The default leaves one processor free for all other
+     * requests.
      */
     PASSWORD_HASH_CONCURRENCY: z.coerce
       .number()
@@ -205,7 +207,10 @@ export const authConfigSchema = z
       .min(1)
       .max(64)
       .default(Math.max(1, availableParallelism() - 1)),
-    /** Logins that may wait for a hash; more get 503, those of the network with the most waiting first. */
+    /**
+     * Maximum logins that wait for a hash. Beyond it a login gets 503; the network with the most waiting
+     * logins is refused first.
+     */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })
   .superRefine(checkSealingKeys)
@@ -262,33 +267,31 @@ function readTrustedProxies(list: string, context: z.RefinementCtx): ReturnType<
 
 export type AuthConfig = Readonly<z.output<typeof authConfigSchema>>;
 
-/** The keys of refresh tokens as configuration has them. */
+/** The configured keys of refresh tokens. */
 export interface RefreshKeyConfig {
   REFRESH_TOKEN_HMAC_KEY: Buffer;
   REFRESH_TOKEN_HMAC_KEY_ID: string;
   REFRESH_TOKEN_PREVIOUS_HMAC_KEYS: readonly HmacKey[];
 }
 
-/** Every key that verifies HS256 access tokens of ours; the first one signs. */
+/** Returns every key that verifies this service's HS256 access tokens. The first one signs. */
 export function accessTokenKeys(config: TokenConfig): HmacKey[] {
   const current = { kid: config.ACCESS_TOKEN_HMAC_KEY_ID, secret: config.ACCESS_TOKEN_HMAC_KEY };
   return withoutRepetition(current, config.ACCESS_TOKEN_PREVIOUS_HMAC_KEYS);
 }
 
-/** Every key that verifies refresh tokens; the first one signs. */
+/** Returns every key that verifies refresh tokens. The first one signs. */
 export function refreshTokenKeys(config: RefreshKeyConfig): HmacKey[] {
   const current = { kid: config.REFRESH_TOKEN_HMAC_KEY_ID, secret: config.REFRESH_TOKEN_HMAC_KEY };
   return withoutRepetition(current, config.REFRESH_TOKEN_PREVIOUS_HMAC_KEYS);
 }
 
-/**
- * True when a secret of `some` is also one of `others`: then a token of one kind could pass for the other.
- */
+/** Returns true if both lists contain the same secret. A token of one kind could then pass for the other. */
 export function sharesSecret(some: readonly HmacKey[], others: readonly HmacKey[]): boolean {
   return some.some(({ secret: one }) => others.some(({ secret: other }) => one.equals(other)));
 }
 
-/** True when no key id names two keys. */
+/** Returns true if no two keys have the same id. */
 export function hasDistinctKeyIds(keys: readonly HmacKey[]): boolean {
   return new Set(keys.map(({ kid }) => kid)).size === keys.length;
 }

@@ -13,11 +13,12 @@ async function migrate(
 }
 
 async function migrateAll(): Promise<void> {
-  // All of it before the first schema is touched.
+  // Reads the whole configuration before the first migration, so that a mistake changes nothing.
   const config = loadConfig(migrationConfigSchema);
   const stores = Object.keys(STORE_SCHEMAS) as Store[];
   await Promise.all(stores.map((store) => migrate(STORE_SCHEMAS[store], storeUrls(config, store), true)));
-  // Last: the service's startup check looks at this schema, and then the others are there too.
+  // The service's own schema is migrated last: its startup check reads this schema only, and a service that
+  // passes it can rely on the others.
   await migrate(AUTH_SCHEMA, serviceUrls(config), false);
 }
 

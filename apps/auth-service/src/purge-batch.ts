@@ -1,13 +1,10 @@
-/**
- * Rows that one statement removes at most: it ends well within the time limit of statements, however many
- * have expired.
- */
+/** Maximum rows that one purge statement deletes, so that it ends well within the statement timeout. */
 export const PURGE_BATCH = 10_000;
 
 /**
- * SQL: removes a batch of the rows that can no longer decide anything, the oldest first, and says how many
- * (`removed`). Safe on all replicas at once: what another is removing is passed over. The limit has the index
- * read whatever the statistics say.
+ * SQL: deletes one batch of the rows of `table` that match `condition`, oldest first, and returns their
+ * number as `removed`. All replicas may run it at the same time: rows locked by another replica are skipped.
+ * ORDER BY with LIMIT makes the planner use the index on `order` whatever its statistics are.
  * @param order the indexed column that `condition` bounds
  */
 export function purgeBatch(table: string, condition: string, order: string): string {

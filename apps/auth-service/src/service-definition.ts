@@ -6,7 +6,7 @@ import type { AuthConfig } from './config';
 import { IntrospectionAudit } from './introspection/introspection-audit.service';
 import { ACTING_GETS, requireBodyTypes } from './rejections/token-endpoints';
 
-/** How the service is booted, in production and in tests alike. */
+/** Defines the service. Production and tests boot the same definition. */
 export function authService(config: AuthConfig): ServiceDefinition {
   return {
     name: 'auth-service',
@@ -18,7 +18,7 @@ export function authService(config: AuthConfig): ServiceDefinition {
     acceptsForms: true,
     actingGets: ACTING_GETS,
     plainBodies: true,
-    // Every replica of every service asks twice a second.
+    // Every replica of every service polls this route twice a second.
     polledRoutes: ['/auth/revocations'],
     configure: (app) => {
       const instance = app.getHttpAdapter().getInstance();

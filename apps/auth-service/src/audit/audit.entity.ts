@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from 'typeorm';
 
-/** What every audit trail has. */
+/** The columns that all audit trails share. */
 abstract class AuditEntry {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', name: 'audit_id', generatedIdentity: 'ALWAYS' })
   auditId!: string;
@@ -9,7 +9,7 @@ abstract class AuditEntry {
   occurredAt!: Date;
 }
 
-/** A token request and what came of it. The service may insert rows and do nothing else with them. */
+/** A token request and its outcome. The service's database role may only insert rows. */
 @Entity({ schema: 'auth', name: 'token_audit' })
 @Check('token_audit_check', '(status = 200) = (reason IS NOT NULL AND reason = 0)')
 @Index('token_audit_occurred_at', ['occurredAt'], { type: 'brin' })
@@ -24,19 +24,19 @@ class TokenAudit extends AuditEntry {
   @Column({ type: 'smallint' })
   status!: number;
 
-  /** TokenRejectionReason; null when there was no verdict, e.g. in an outage. */
+  /** A TokenRejectionReason; null if the request was not decided, e.g. in an outage. */
   @Column({ type: 'smallint', nullable: true })
   reason!: number | null;
 
-  /** Why, for us alone. */
+  /** The internal reason, which callers never see. */
   @Column({ type: 'text', nullable: true })
   detail!: string | null;
 
-  /** As the caller gave it: proven only if the request succeeded. */
+  /** The application key as sent. It is verified only if the request succeeded. */
   @Column({ type: 'text', name: 'application_key', nullable: true })
   applicationKey!: string | null;
 
-  /** Whom a verified token names, or whom the stores resolved. */
+  /** The subject of a verified token, or of the user that the stores resolved. */
   @Column({ type: 'text', nullable: true })
   subject!: string | null;
 
@@ -46,21 +46,21 @@ class TokenAudit extends AuditEntry {
   @Column({ type: 'inet', nullable: true })
   address!: string | null;
 
-  /** The `jti` of the issued access token: by it the token can be found and revoked. */
+  /** The `jti` of the issued access token, by which it can be found and revoked. */
   @Column({ type: 'uuid', name: 'access_token_id', nullable: true })
   accessTokenId!: string | null;
 
   /**
-   * Null: the row is one request. A number: it stands for so many refused requests of the network in that
-   * minute, and shows the last one.
+   * Null for a row about one request. Otherwise the number of refused requests of one network in one minute
+   * that the row represents; its other columns describe the last of them.
    */
   @Column({ type: 'integer', nullable: true })
   refusals!: number | null;
 }
 
 /**
- * The refused token requests of one network in one minute, until the minute is over and its audit row is
- * written.
+ * The count of refused token requests of one network in one minute. It is deleted when its audit row is
+ * written, after the minute is over.
  */
 @Entity({ schema: 'auth', name: 'refusal_count' })
 @Index('refusal_count_minute', ['minute'])
@@ -75,7 +75,7 @@ class RefusalCount {
   @Column({ type: 'integer' })
   refusals!: number;
 
-  /** Of the last refusal, as the three below. */
+  /** The flow of the last refusal. The next three columns describe the last refusal too. */
   @Column({ type: 'text' })
   flow!: string;
 
@@ -89,10 +89,7 @@ class RefusalCount {
   address!: string | null;
 }
 
-/**
- * A revocation of a token, a user or a refresh family. The service may insert rows and do nothing else with
- * them.
- */
+/** A revocation of a token, a user or a refresh family. The service's database role may only insert rows. */
 @Entity({ schema: 'auth', name: 'revocation_audit' })
 @Index('revocation_audit_occurred_at', ['occurredAt'], { type: 'brin' })
 class RevocationAudit extends AuditEntry {
@@ -105,7 +102,7 @@ class RevocationAudit extends AuditEntry {
   @Column({ type: 'text' })
   identifier!: string;
 
-  /** `request`, `reuse` of a refresh token, or `displaced`: the user has too many sessions. */
+  /** `request`; `reuse`: a refresh token was reused; `displaced`: the user had too many sessions. */
   @Column({ type: 'text' })
   because!: string;
 
@@ -120,8 +117,8 @@ class RevocationAudit extends AuditEntry {
 }
 
 /**
- * A change of an application, its secrets or a signing key. Triggers write it, whoever makes the change; the
- * service has no right to it.
+ * A change of an application, its secrets or a signing key. Triggers write the rows for every change,
+ * whichever program or role makes it. The service's database role has no access.
  */
 @Entity({ schema: 'auth', name: 'administration_audit' })
 class AdministrationAudit extends AuditEntry {
@@ -129,14 +126,14 @@ class AdministrationAudit extends AuditEntry {
   @Column({ type: 'text' })
   object!: string;
 
-  /** The application's key or the key's `kid`. */
+  /** The application's key, or the signing key's `kid`. */
   @Column({ type: 'text' })
   name!: string;
 
   @Column({ type: 'text' })
   operation!: string;
 
-  /** The new values of what has changed, without secrets and keys. */
+  /** The new values of the changed columns, without secrets and keys. */
   @Column({ type: 'jsonb' })
   change!: object;
 

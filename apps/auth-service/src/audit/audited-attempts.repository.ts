@@ -3,14 +3,14 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { auditedUserName } from './token-attempt';
 
-/** A token request as the audit trail has it. */
+/** A token request in the audit trail. */
 export interface AuditedAttempt {
   occurredAt: Date;
   flow: string;
   status: number;
-  /** TokenRejectionReason; null when there was no verdict, e.g. in an outage. */
+  /** A TokenRejectionReason; null if the request was not decided, e.g. in an outage. */
   reason: number | null;
-  /** The true reason, which callers do not learn. */
+  /** The internal reason, which callers never see. */
   detail: string | null;
   applicationKey: string | null;
   userName: string | null;
@@ -18,7 +18,7 @@ export interface AuditedAttempt {
   address: string | null;
 }
 
-// By hand: the index on the time bounds what is read; there is none by name.
+// Hand-written SQL. Rows are found by the index on `occurred_at`; there is no index by name.
 const FIND = `
   SELECT occurred_at AS "occurredAt", flow, status, reason, detail, application_key AS "applicationKey",
     user_name AS "userName", subject, host(address) AS address
@@ -26,13 +26,14 @@ const FIND = `
   WHERE occurred_at >= $1 AND (user_name = ANY ($2) OR subject = ANY ($3))
   ORDER BY occurred_at DESC, audit_id DESC LIMIT $4`;
 
-/** The audit trail of tokens for administrators: only the role that owns the tables may read it. */
+/** Reads the audit trail of tokens for administrators. Only the role that owns the tables may read it. */
 @Injectable()
 export class AuditedAttemptsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** The latest requests under any of these names or subjects, newest first. It reads all of the trail
-   *  since then. */
+  /**
+   * Finds the latest requests by user name or subject, newest first. It scans the whole trail since `since`.
+   */
   find(
     who: { userNames: readonly string[]; subjects: readonly string[] },
     since: Date,

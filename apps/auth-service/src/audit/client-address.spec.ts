@@ -9,17 +9,17 @@ describe('clientAddress', () => {
     ['::FFFF:cb00:7109', undefined, '203.0.113.9'],
     ['0:0:0:0:0:ffff:cb00:7109', undefined, '203.0.113.9'],
     ['::ffff:a01:203', '198.51.100.1', '198.51.100.1'],
-    // Embedding the address of a proxy makes nobody one.
+    // An address that embeds a proxy's IPv4 address is not trusted.
     ['2002:a01:203::1', '198.51.100.1', '2002:a01:203::1'],
     ['64:ff9b::a01:203', '198.51.100.1', '64:ff9b::a01:203'],
     ['fe80::1%eth0', undefined, 'fe80::1'],
     [undefined, '203.0.113.9', null],
-    // Not a proxy of ours: it may claim what it likes.
+    // The peer is not a trusted proxy, so its header is ignored.
     ['203.0.113.9', '198.51.100.1', '203.0.113.9'],
     ['10.1.2.3', '198.51.100.1', '198.51.100.1'],
     ['::ffff:10.1.2.3', '198.51.100.1:4711', '198.51.100.1'],
     ['fd00::5', '[2001:DB8::1]:443', '2001:db8::1'],
-    // The last proxy of ours wrote the last entry; what stands before the client is its own invention.
+    // The trusted proxies appended the last entries. Entries before the client's address are not trusted.
     ['10.1.2.3', '1.2.3.4, 198.51.100.1, 192.0.2.7', '198.51.100.1'],
     ['10.1.2.3', ['1.2.3.4', '198.51.100.1'], '198.51.100.1'],
     ['10.1.2.3', '198.51.100.1, unknown', '10.1.2.3'],
@@ -30,12 +30,12 @@ describe('clientAddress', () => {
     expect(clientAddress(peer, forwardedFor, PROXIES)).toBe(address);
   });
 
-  it('is that of the connection when no proxy is trusted', () => {
+  it('is the address of the connection if no proxy is trusted', () => {
     expect(clientAddress('10.1.2.3', '198.51.100.1', null)).toBe('10.1.2.3');
   });
 
   it.each(['', 'proxy.local', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.1,', 'fd00::/x'])(
-    'does not take %j for proxies',
+    'rejects the proxy list %j',
     (list) => {
       expect(() => trustedProxies(list)).toThrow(RangeError);
     },

@@ -2,8 +2,10 @@ import { BlockList, isIP } from 'node:net';
 
 const MAX_HOPS = 32;
 
-/** The proxies whose X-Forwarded-For is believed: addresses and CIDR ranges separated by commas.
- *  @throws {RangeError} for anything else */
+/**
+ * Parses the proxies whose X-Forwarded-For is trusted: comma-separated addresses and CIDR ranges.
+ * @throws {RangeError} for anything else
+ */
 export function trustedProxies(list: string): BlockList {
   const proxies = new BlockList();
   for (const entry of list.split(',').map((each) => each.trim())) {
@@ -21,10 +23,10 @@ export function trustedProxies(list: string): BlockList {
 }
 
 /**
- * The address a request comes from: that of the connection, or, while that is a trusted proxy, what
- * X-Forwarded-For says, read from its end: whatever stands further left was written by somebody we have no
- * reason to believe. Null when unknown.
- * @param proxies null: none is trusted
+ * Returns the client's address, or null if it is unknown. It is the address of the connection, unless that is
+ * a trusted proxy. Then X-Forwarded-For is read from its end up to the first address that is not a trusted
+ * proxy; entries further left come from untrusted senders.
+ * @param proxies null: no proxy is trusted
  */
 export function clientAddress(
   peer: string | undefined,
@@ -46,7 +48,9 @@ function isTrusted(address: string, proxies: BlockList): boolean {
   return proxies.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** An address in one spelling: no port, no brackets, no zone, and IPv4 as IPv4. Null for what is none. */
+/**
+ * Normalises an address: no port, brackets or zone, and IPv4-mapped as IPv4. Null if it is not an address.
+ */
 function canonicalAddress(text: string): string | null {
   const trimmed = text.trim();
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(trimmed)?.[1] ?? /^([\d.]+):\d+$/.exec(trimmed)?.[1] ?? trimmed;
@@ -57,15 +61,15 @@ function canonicalAddress(text: string): string | null {
 }
 
 /**
- * The networks whose requests are counted together: an IPv4 address, or the /64 network of an IPv6 address,
- * which one client cannot leave (RFC 6177: the least a site is given), and with it the /48 network, which is
- * the most that one site is given. An IPv6 address that embeds an IPv4 address counts as that one: else a
- * NAT64 gateway would put everybody into one network, and 6to4 would give the owner of one IPv4 address
- * 65,536 of them.
+ * The networks whose requests are counted together. IPv4: the address. IPv6: the /64 network, the smallest
+ * that a site is assigned (RFC 6177), and the /48 network, the largest. An IPv6 address that embeds an IPv4
+ * address counts as that IPv4 address. Otherwise all clients of a NAT64 gateway would share one network, and
+ * with 6to4 the owner of one IPv4 address would have 65,536 networks.
  */
 export interface AddressNetworks {
+  /** The IPv4 address or the /64 network. */
   readonly narrow: string;
-  /** Null for IPv4. */
+  /** The /48 network; null for IPv4. */
   readonly wide: string | null;
 }
 
@@ -78,8 +82,10 @@ export function addressNetworks(address: string): AddressNetworks {
   return { narrow: `${texts.slice(0, 4).join(':')}::/64`, wide: `${texts.slice(0, 3).join(':')}::/48` };
 }
 
-/** The network that one party can send from: the widest one, because an IPv6 site has 65,536 narrower
- *  ones. `unknown` without an address. */
+/**
+ * Returns the widest network that one party may control: an IPv4 address, or a /48 network, because an IPv6
+ * site can have 65,536 networks of size /64. Returns `unknown` for null.
+ */
 export function sharedNetwork(address: string | null): string {
   if (address === null) return 'unknown';
   const { narrow, wide } = addressNetworks(address);
@@ -89,7 +95,7 @@ export function sharedNetwork(address: string | null): string {
 const IPV4_MAPPED = [0, 0, 0, 0, 0, 0xffff];
 
 /**
- * Prefixes of IPv6 addresses that hold an IPv4 address, and the group at which it begins. Sources: RFC 4291
+ * Prefixes of IPv6 addresses that embed an IPv4 address, and the group at which it starts. Sources: RFC 4291
  * (mapped), RFC 7915 (translated), RFC 6052 and RFC 8215 (NAT64), RFC 3056 (6to4).
  */
 const EMBEDDING: readonly (readonly [prefix: readonly number[], at: number])[] = [
@@ -99,7 +105,7 @@ const EMBEDDING: readonly (readonly [prefix: readonly number[], at: number])[] =
   [[0x64, 0xff9b, 1], 6],
   [[0x2002], 1],
 ];
-/** Teredo (RFC 4380): the client's IPv4 address is at the end, with all bits inverted. */
+/** Prefix of Teredo addresses (RFC 4380). The client's IPv4 address is at the end, with all bits inverted. */
 const TEREDO = [0x2001, 0];
 
 function embeddedIpv4(groups: readonly number[]): string | null {
@@ -121,7 +127,7 @@ function ipv4Of(groups: readonly number[], at: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** The eight groups of an IPv6 address in any spelling. */
+/** Returns the eight groups of an IPv6 address in any spelling. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = address.split('::');
   const left = groupsIn(head);

@@ -16,7 +16,7 @@ describe('auditedText', () => {
     expect(auditedText(value, 64)).toBe(kept);
   });
 
-  it('cuts by code points, not in the middle of one', () => {
+  it('truncates by code points, not inside a surrogate pair', () => {
     expect(auditedText('😀'.repeat(10), 3)).toBe('😀😀😀');
     expect(auditedText('x'.repeat(1_000_000), 64)).toHaveLength(64);
   });

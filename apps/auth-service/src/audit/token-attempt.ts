@@ -4,33 +4,37 @@ import { userNameKey } from '../identity/identity';
 import { sharedNetwork } from './client-address';
 
 /**
- * What is known of the token request being handled. It grows while a flow finds out more, and ends in the
- * audit trail.
+ * The known facts about the current token request. The flow adds to them, and they are written to the audit
+ * trail.
  */
 export interface TokenAttempt {
   traceId: string | null;
   address: string | null;
-  /** As the caller gave it: proven only if the request succeeds. */
+  /** The application key as sent. It is verified only if the request succeeds. */
   applicationKey: string | null;
   userName: string | null;
-  /** Whom a verified token names, or whom the stores resolved. */
+  /** The subject of a verified token, or of the user that the stores resolved. */
   subject: string | null;
 }
 
 /**
- * Control and format characters, line separators and halves of characters: they could forge lines or hide
- * text from whoever reads the trail.
+ * Control and format characters, line separators and lone surrogates. They could forge lines or hide text in
+ * the audit trail.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
-/** The longest user name kept. People type passwords into the wrong field; what is this long is no name. */
+/**
+ * Maximum stored length of a user name. Longer input is more likely a password typed into the wrong field.
+ */
 const AUDITED_NAME_LENGTH = 64;
 const DETAIL_LENGTH = 200;
 const APPLICATION_KEY_LENGTH = 200;
-/** `technician:<provider>:<name>` with a name of 256 is the longest. */
+/**
+ * Maximum length of a subject. The longest is `technician:<provider>:<name>` with a name of 256 characters.
+ */
 const SUBJECT_LENGTH = 320;
 const current = new AsyncLocalStorage<TokenAttempt>();
 
-/** The attempt that a request makes, from what its caller says. Nothing else of the body is looked at. */
+/** Creates the attempt of a request. It reads only the application key and the user name from the body. */
 export function describeAttempt(request: {
   traceId: string;
   address: string | null;
@@ -48,19 +52,20 @@ export function describeAttempt(request: {
   };
 }
 
-/** A user name as the trail has it: folded as in the stores, so that all spellings of a name are found
- *  together. */
+/**
+ * Returns a user name for the audit trail, folded as in the stores, so that a search finds all its spellings.
+ */
 export function auditedUserName(value: unknown): string | null {
   const name = auditedText(value, AUDITED_NAME_LENGTH);
   return name && userNameKey(name);
 }
 
-/** Runs `work`, and everything it starts, as part of an attempt. */
+/** Runs `work`, and all asynchronous work that it starts, with `attempt` as the current attempt. */
 export function withinAttempt<T>(attempt: TokenAttempt, work: () => T): T {
   return current.run(attempt, work);
 }
 
-/** The attempt being handled; outside of one (a test, a command) an empty one. */
+/** Returns the current attempt; outside of a token request, e.g. in a command, an empty one. */
 export function currentAttempt(): TokenAttempt {
   return (
     current.getStore() ?? {
@@ -73,14 +78,14 @@ export function currentAttempt(): TokenAttempt {
   );
 }
 
-/** The network that the attempt comes from, as one party has it. `unknown` outside of an attempt. */
+/** Returns the `sharedNetwork` of the current attempt; `unknown` outside of a token request. */
 export function currentNetwork(): string {
   return sharedNetwork(currentAttempt().address);
 }
 
 /**
- * Adds what has been found out, for the audit trail of a request that fails later. Nulls and what is absent
- * change nothing.
+ * Adds facts to the current attempt, for the audit row if the request fails later. Ignores absent and null
+ * values.
  */
 export function noteInAttempt(found: { applicationKey?: string | null; subject?: string | null }): void {
   const attempt = current.getStore();
@@ -91,13 +96,13 @@ export function noteInAttempt(found: { applicationKey?: string | null; subject?:
 }
 
 /**
- * What callers say, fit for the audit trail: bounded, without unprintable characters (shown as U+FFFD) and
- * without tokens. Null for anything but a text.
+ * Makes caller input safe for the audit trail: truncates it, replaces unprintable characters by U+FFFD and
+ * redacts tokens. Returns null for anything but a string.
  * @param maxLength in code points
  */
 export function auditedText(value: unknown, maxLength: number): string | null {
   if (typeof value !== 'string') return null;
-  // Cut first: cleaning costs by length, and a caller chooses that.
+  // Truncated first, because the cost of the replacements grows with the length, which the caller chooses.
   const cut =
     value.length <= maxLength
       ? value

@@ -5,26 +5,26 @@ import { PURGE_BATCH } from '../purge-batch';
 import { NOTE_ISSUE } from '../token/newest-issue';
 import type { TokenAttempt } from './token-attempt';
 
-/** One row of the audit trail of tokens. */
+/** A row of the audit trail of tokens. */
 export interface TokenAuditRow extends TokenAttempt {
   flow: string;
   status: number;
-  /** TokenRejectionReason; null when there was no verdict, e.g. in an outage. */
+  /** A TokenRejectionReason; null if the request was not decided, e.g. in an outage. */
   reason: number | null;
-  /** Why, for us alone. */
+  /** The internal reason, which callers never see. */
   detail: string | null;
-  /** The `jti` of the issued access token: by it the token can be found and revoked. */
+  /** The `jti` of the issued access token, by which it can be found and revoked. */
   accessTokenId: string | null;
 }
 
-/** The row of a request that got tokens: its outcome is always the same. */
+/** The row of a request that got tokens, without the outcome, which is always `ISSUED`. */
 export type IssueAuditRow = Omit<TokenAuditRow, keyof typeof ISSUED>;
 export const ISSUED = { status: 200, reason: 0, detail: null } as const;
 
 const OUTCOME = 'status, reason, detail';
 const COLUMNS = 'trace_id, flow, application_key, subject, user_name, address, access_token_id';
 /**
- * SQL: the members of an IssueAuditRow, as columns of a record that is read from JSON. Each one costs every
+ * SQL: the members of an IssueAuditRow as columns of a JSON record. Keep them few: each adds a cost to every
  * request.
  */
 export const ISSUE_AUDIT_FIELDS = `"traceId" text, flow text, "applicationKey" text, subject text, "userName" text, address inet,
@@ -32,16 +32,17 @@ export const ISSUE_AUDIT_FIELDS = `"traceId" text, flow text, "applicationKey" t
 const VALUES = `entry."traceId", entry.flow, entry."applicationKey", entry.subject, entry."userName", entry.address, entry."accessTokenId"`;
 
 /**
- * SQL that inserts the rows of issued tokens that `from` has in columns of ISSUE_AUDIT_FIELDS, for use as a
- * CTE of the statement that issues them: both happen or neither does.
- * @param condition which of them
+ * SQL: inserts the audit rows of issued tokens. Use it as a CTE of the statement that issues the tokens, so
+ * that both happen or neither.
+ * @param from a table expression with the columns of ISSUE_AUDIT_FIELDS
+ * @param condition selects the rows of `from`
  */
 export function insertIssueAuditsOf(from: string, condition = 'true'): string {
   return `INSERT INTO auth.token_audit (${OUTCOME}, ${COLUMNS})
     SELECT ${String(ISSUED.status)}, ${String(ISSUED.reason)}, NULL, ${VALUES} FROM ${from} AS entry WHERE ${condition}`;
 }
 
-// Hand-written SQL: the row of a repeated refresh, which writes nothing else.
+// Hand-written SQL: inserts the rows of repeated refreshes, which write nothing else.
 const INSERT_TOKEN_AUDITS = `
   WITH noted AS MATERIALIZED (${NOTE_ISSUE})
   INSERT INTO auth.token_audit (occurred_at, ${OUTCOME}, ${COLUMNS})
@@ -49,12 +50,12 @@ const INSERT_TOKEN_AUDITS = `
   FROM json_to_recordset($1::json) AS entry(${ISSUE_AUDIT_FIELDS}, status smallint, reason smallint, detail text,
     "ageMs" double precision) CROSS JOIN (SELECT count(*) FROM noted) AS noted`;
 
-/** Refusals of one network in one minute that get a row each. */
+/** Refusals of one network in one minute that get a row each. Further ones are only counted. */
 const REFUSALS_IN_FULL = 60;
 
-// Hand-written SQL: up to 500 rows in one statement, each dated back by its `ageMs`. The count of a network's
-// minute is one row for all replicas: its lock makes each batch know how many came before. In the order of
-// the networks, so that two replicas do not wait for each other crosswise.
+// Hand-written SQL: up to 500 rows in one statement, each dated back by its `ageMs`. All replicas share one
+// count per network and minute; the lock on its row tells each batch how many refusals preceded it. The
+// counts are written in the order of the networks, so that two replicas cannot deadlock.
 const INSERT_REFUSALS = `
   WITH entry AS MATERIALIZED (
     SELECT refused.*, date_trunc('minute', occurred_at) AS minute,
@@ -85,8 +86,8 @@ const INSERT_REFUSALS = `
   WHERE counted.refusals - entry.of_batch + entry.nth <= ${String(REFUSALS_IN_FULL)}
   ORDER BY entry.position`;
 
-// A minute after it is over: the other replica's last batch is in by then. One that comes later begins a
-// count of its own.
+// Runs for minutes that ended more than a minute ago, so that the last batches of all replicas are included.
+// A later batch starts a new count.
 const WRITE_REFUSAL_COUNTS = `
   WITH over AS (
     DELETE FROM auth.refusal_count WHERE (network, minute) IN (
@@ -103,24 +104,27 @@ const WRITE_REFUSAL_COUNTS = `
   )
   SELECT count(*)::int AS removed FROM over`;
 
-// The service has no other right over the rows. A bounded number at a time.
+// The service's database role may delete audit rows only through this function, which deletes a bounded
+// number.
 const PURGE_AUDIT = `SELECT auth.purge_audit($1)::int AS removed`;
 
-/** The audit trail of tokens. The service may add rows and have the oldest removed, nothing else. */
+/**
+ * Writes the audit trail of tokens. The service's database role may only insert rows and purge the oldest.
+ */
 @Injectable()
 export class TokenAuditRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Writes rows in one statement. `ageMs` is how long ago each happened: the database's clock dates them all.
+   * Writes rows in one statement. Each is dated `ageMs` milliseconds before the database's current time.
    */
   async insert(rows: readonly (TokenAuditRow & { ageMs: number })[]): Promise<void> {
     await this.dataSource.query(INSERT_TOKEN_AUDITS, [JSON.stringify(rows)]);
   }
 
   /**
-   * Writes refusals in one statement. Of one network's in one minute, on all replicas, the first 60 get a row
-   * each; the others are counted.
+   * Writes refusals in one statement. The first 60 of one network in one minute, over all replicas, get a row
+   * each; further ones are only counted.
    */
   async insertRefusals(rows: readonly (TokenAuditRow & { network: string; ageMs: number })[]): Promise<void> {
     const entries = rows.map((row, position) => ({ ...row, position }));
@@ -128,15 +132,18 @@ export class TokenAuditRepository {
   }
 
   /**
-   * Writes the row of each minute that is over and had more refusals of a network than get a row each.
-   * @returns how many counts are done
+   * Deletes the counts of past minutes, and writes an audit row for each that exceeds 60 refusals.
+   * @returns the number of deleted counts
    */
   async writeRefusalCounts(): Promise<number> {
     const [row] = await this.dataSource.query<{ removed: number }[]>(WRITE_REFUSAL_COUNTS);
     return row?.removed ?? 0;
   }
 
-  /** Removes up to 10,000 rows of each audit trail that are too old. @returns how many */
+  /**
+   * Deletes up to 10,000 rows of each audit trail that exceed the retention.
+   * @returns the number of deleted rows
+   */
   async purge(retentionDays: number): Promise<number> {
     const [row] = await this.dataSource.query<{ removed: number }[]>(PURGE_AUDIT, [retentionDays]);
     return row?.removed ?? 0;

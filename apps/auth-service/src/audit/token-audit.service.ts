@@ -15,13 +15,13 @@ import { TokenAuditRepository } from './token-audit.repository';
 import type { TokenAuditRow } from './token-audit.repository';
 
 /**
- * The flows whose bodies name an application or a user. A callback of an identity provider may have members
- * of the same names that mean something else.
+ * The flows whose bodies name an application or a user. In the callback of an identity provider, members with
+ * the same names may mean something else.
  */
 const NAMING_FLOWS: ReadonlySet<string | null> = new Set(['password', 'trust', 'trust-simple', 'code']);
 
 const BATCH_ROWS = 500;
-/** What is kept through an outage of the database; some 5 MB. */
+/** Maximum rows queued during an outage of the database; about 5 MB. */
 const MAX_WAITING_ROWS = 10_000;
 const RETRY_DELAY_MS = SECOND_MS;
 
@@ -30,11 +30,14 @@ interface WaitingRow {
   refusedAtMs: number;
 }
 
-/** Who asks for a token, and the audit trail of requests that got none. The response to a refused request
- *  does not wait for its audit row. Rows are written in batches: each batch has what came in while the
- *  statement before was running. They can be merged (more than 60 of a network in a minute) or lost (an
- *  outage that outlasts the process or `MAX_WAITING_ROWS`). Issued tokens are audited before they leave: by
- *  the statement that issues them, at a repeated refresh by one of its own. */
+/**
+ * Describes token requests, and audits the refused ones. The response to a refused request does not wait for
+ * its audit row. Rows are written in batches; a batch has the rows that were queued while the previous
+ * statement ran. More than 60 refusals of one network in one minute are merged into one row. Rows are lost in
+ * an outage that outlasts the process or exceeds `MAX_WAITING_ROWS`. Issued tokens are not audited here but
+ * by the statement that issues them, or by a separate one for a repeated refresh, before the response is
+ * sent.
+ */
 @Injectable()
 export class TokenAuditService implements BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly attempts = new WeakMap<object, TokenAttempt>();
@@ -56,17 +59,17 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     this.rows.inc({ outcome: 'lost' }, 0);
   }
 
-  /** Makes the attempt of each token request known to everything that handles it. */
+  /** Adds a hook that makes the attempt of each token request available as `currentAttempt()`. */
   track(instance: FastifyInstance): void {
-    // A hook, not an interceptor: those cost every request their chain of observables. After the body, which
-    // names the application.
+    // A hook, because an interceptor would add the cost of an observable chain to every request. preHandler,
+    // because the body names the application.
     instance.addHook('preHandler', (request, _reply, done) => {
       if (tokenFlowOf(request) === null) done();
       else withinAttempt(this.attemptOf(request), done);
     });
   }
 
-  /** The attempt behind a request: one, however many ask for it. */
+  /** Returns the attempt of a request. Every call for a request returns the same object. */
   attemptOf(request: FastifyRequest): TokenAttempt {
     const known = this.attempts.get(request.raw);
     if (known !== undefined) return known;
@@ -86,8 +89,8 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
   }
 
   /**
-   * Queues a refused request. The trail gets a row for each of the first 60 of a network and minute, and
-   * counts the others.
+   * Queues the audit row of a refused request. The first 60 refusals of a network in a minute get a row each;
+   * further ones are only counted.
    */
   record(row: TokenAuditRow): void {
     if (this.waiting.length >= MAX_WAITING_ROWS) {
@@ -98,7 +101,7 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
     this.writing ??= this.writeAll();
   }
 
-  /** While requests in flight still end; then no outage is waited for any more. */
+  /** Stops waiting for outages to end. Requests in flight may still queue rows. */
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping.abort();
     await this.writing;
@@ -121,8 +124,9 @@ export class TokenAuditService implements BeforeApplicationShutdown, OnApplicati
   }
 
   /**
-   * False: the process ends and the rows are lost. Rows that the database refuses are lost too, or they would
-   * be in the way of all others.
+   * Writes a batch, retrying in an outage until the process stops. Rows that the database refuses are
+   * dropped, so that they do not block all later ones.
+   * @returns false if the process is stopping in an outage: all queued rows are lost
    */
   private async write(batch: readonly WaitingRow[]): Promise<boolean> {
     for (;;) {

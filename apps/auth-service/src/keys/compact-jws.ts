@@ -4,12 +4,12 @@ import { derToJose } from 'ecdsa-sig-formatter';
 
 export type SigningAlgorithm = 'HS256' | 'ES256' | 'RS256';
 
-/** A key with everything that can be prepared ahead of signing. */
+/** A key prepared for signing tokens of one `typ`. */
 export interface SigningKey {
   kid: string;
   algorithm: SigningAlgorithm;
   key: KeyObject;
-  /** The encoded JOSE header: the same for every token of this key and type. */
+  /** The encoded JOSE header, which is the same for every token of this key and `typ`. */
   encodedHeader: string;
 }
 
@@ -23,7 +23,7 @@ export function signingKey(
   return { kid, algorithm, key, encodedHeader: encode(JSON.stringify({ alg: algorithm, kid, typ })) };
 }
 
-/** Length in characters of an encoded signature. RS256 depends on the modulus; 2,048 bits are counted. */
+/** Length of an encoded signature, in characters. RS256: for a modulus of 2,048 bits. */
 export const SIGNATURE_CHARACTERS: Readonly<Record<SigningAlgorithm, number>> = {
   HS256: 43,
   ES256: 86,
@@ -31,8 +31,7 @@ export const SIGNATURE_CHARACTERS: Readonly<Record<SigningAlgorithm, number>> = 
 };
 
 /**
- * Signs a payload given as JSON text. HS256 and RS256 are deterministic: the same payload gives the same
- * token.
+ * Signs a payload given as JSON text. With HS256 and RS256 the same payload always results in the same token.
  */
 export function signCompact(signer: SigningKey, payloadJson: string): string {
   const signed = `${signer.encodedHeader}.${encode(payloadJson)}`;
@@ -44,11 +43,11 @@ function signature({ algorithm, key }: SigningKey, signed: string): string {
     case 'HS256':
       return createHmac('sha256', key).update(signed).digest('base64url');
     case 'ES256':
-      // JWS wants r and s side by side. node:crypto writes them so, too, but a key with options costs it
-      // twice the time of one without.
+      // JWS requires the concatenation of r and s. node:crypto can produce it with `dsaEncoding`, but signing
+      // with key options takes twice as long as converting from DER.
       return derToJose(sign('sha256', Buffer.from(signed), key), 'ES256');
     case 'RS256':
-      // PKCS #1 v1.5 is what an RSA key signs with unless told otherwise.
+      // The default padding of an RSA key is PKCS #1 v1.5, which RS256 requires.
       return sign('sha256', Buffer.from(signed), key).toString('base64url');
   }
 }

@@ -5,9 +5,7 @@ import { JWKS_EXAMPLES, JWKS_HEADERS, JsonWebKeySetDto } from './jwks.dto';
 import type { PublishedKey } from './signing-keys.service';
 import { SigningKeys } from './signing-keys.service';
 
-/**
- * The public keys, for services that validate asymmetrically signed tokens. Additive to the specification.
- */
+/** Serves the public keys that verify asymmetrically signed tokens. Additive to the specification. */
 @Public()
 @Controller('auth/.well-known')
 @ApiTags('Identity and keys')
@@ -18,8 +16,7 @@ export class JwksController {
   @ApiOperation({
     operationId: 'getJsonWebKeySet',
     summary: 'Get the public keys of asymmetrically signed tokens',
-    description:
-      'Keys that are about to sign, that sign, and that signed. Read them again at least every minute.',
+    description: 'The next, the active and the retired keys. Reload them at least every minute.',
   })
   @ApiOkResponse({
     description: 'The keys.',

@@ -41,7 +41,7 @@ export const JWKS_EXAMPLES = {
 
 export const JWKS_HEADERS = {
   'Cache-Control': {
-    description: 'How long the keys may be kept.',
+    description: 'Maximum time that the keys may be cached.',
     schema: { type: 'string' },
     required: true,
     example: 'public, max-age=30',

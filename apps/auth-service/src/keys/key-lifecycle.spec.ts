@@ -4,7 +4,8 @@ import type { SigningKeyChange, SigningKeyState } from './signing-key';
 const OLD = 10 * RETIREMENT_SECONDS;
 
 describe('the life of a signing key', () => {
-  // State, age, change; then the answer without and with force: null is yes.
+  // State, age in seconds, change; then the expected refusal without and with force, null if the change is
+  // allowed.
   it.each<[SigningKeyState, number, SigningKeyChange, RegExp | null, RegExp | null]>([
     ['next', OLD, 'activate', null, null],
     ['next', PUBLICATION_SECONDS, 'activate', null, null],
@@ -23,10 +24,10 @@ describe('the life of a signing key', () => {
     ['removed', OLD, 'remove', /removed already/, /removed already/],
   ])('%s for %i s: %s', (state, ageSeconds, change, refusal, forcedRefusal) => {
     const key = { kid: 'k', state, ageSeconds };
-    const answers = [keyChangeRefusal(key, change, false), keyChangeRefusal(key, change, true)];
+    const refusals = [keyChangeRefusal(key, change, false), keyChangeRefusal(key, change, true)];
     [refusal, forcedRefusal].forEach((expected, index) => {
-      if (expected === null) expect(answers[index]).toBeNull();
-      else expect(answers[index]).toMatch(expected);
+      if (expected === null) expect(refusals[index]).toBeNull();
+      else expect(refusals[index]).toMatch(expected);
     });
   });
 });

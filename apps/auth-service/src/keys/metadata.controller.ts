@@ -9,8 +9,8 @@ import type { AuthConfig } from '../config';
 import { JWKS_HEADERS } from './jwks.dto';
 
 /**
- * What validators of any framework read first. Source: OpenID Connect Discovery 1.0 section 3, RFC 8414
- * section 2.
+ * The issuer metadata by which token validators configure themselves. Source: OpenID Connect Discovery 1.0
+ * section 3, RFC 8414 section 2.
  */
 interface Metadata {
   issuer: string;
@@ -23,11 +23,13 @@ interface Metadata {
   grant_types_supported: string[];
 }
 
-/** The metadata of an issuer; null when its name is not the address that it is reached at.
- *  @param asymmetric the algorithm of the published keys */
+/**
+ * Returns the metadata of an issuer; null if its name is not an http(s) address.
+ * @param asymmetric the algorithm of the published keys
+ */
 export function metadataOf(issuer: string, asymmetric: string): Metadata | null {
   if (!/^https?:\/\/[^?#]+$/.test(issuer) || !URL.canParse(issuer)) return null;
-  // An issuer is called by the address of the service, or by that of its routes.
+  // The issuer's name is either the service's address or that of its routes, which ends in /auth.
   const routes = `${issuer.replace(/\/+$/, '').replace(/\/auth$/, '')}/auth`;
   return {
     issuer,
@@ -36,7 +38,7 @@ export function metadataOf(issuer: string, asymmetric: string): Metadata | null 
     introspection_endpoint_auth_methods_supported: ['client_secret_basic'],
     id_token_signing_alg_values_supported: [asymmetric, 'HS256'],
     subject_types_supported: ['public'],
-    // Tokens come from endpoints of their own, not from those of OAuth 2.
+    // Empty: tokens are issued by this service's own endpoints, not by those of OAuth 2.
     response_types_supported: [],
     grant_types_supported: [],
   };
@@ -57,12 +59,12 @@ class MetadataDto extends createZodDto(
       response_types_supported: texts,
       grant_types_supported: texts,
     })
-    .meta({ id: 'Metadata', description: 'What validators read first.' }) satisfies z.ZodType<Metadata>,
+    .meta({ id: 'Metadata', description: 'The metadata of the issuer.' }) satisfies z.ZodType<Metadata>,
 ) {}
 
 const NO_ADDRESS = 'The issuer is called by a name that is no address.';
 
-/** One of the addresses that validators look at. */
+/** A route that serves the metadata. */
 function MetadataRoute(path: string, operationId: string, standard: string): MethodDecorator {
   return applyDecorators(
     Get(path),
@@ -75,8 +77,8 @@ function MetadataRoute(path: string, operationId: string, standard: string): Met
       },
       headers: JWKS_HEADERS,
     }),
-    ProblemResponse(404, 'Only where `TOKEN_ISSUER` is no address.', {
-      name: { summary: 'No address', detail: NO_ADDRESS, instance: `/${path}` },
+    ProblemResponse(404, 'Only if `TOKEN_ISSUER` is not an http(s) address.', {
+      name: { summary: 'Not an address', detail: NO_ADDRESS, instance: `/${path}` },
     }),
     Header('Cache-Control', 'public, max-age=30'),
   );
@@ -86,8 +88,8 @@ const OPENID = 'OpenID Connect Discovery';
 const OAUTH = 'RFC 8414';
 
 /**
- * The same under the issuer and under `/auth`, for a gateway that passes nothing else on. Additive to the
- * specification.
+ * Serves the metadata under the issuer and also under `/auth`, for a gateway that forwards only `/auth`.
+ * Additive to the specification.
  */
 @Public()
 @Controller()

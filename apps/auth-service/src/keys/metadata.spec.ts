@@ -6,7 +6,7 @@ describe('the metadata of the issuer', () => {
     ['https://auth.example/', 'https://auth.example/auth'],
     ['https://example.org/auth', 'https://example.org/auth'],
     ['https://example.org/platform', 'https://example.org/platform/auth'],
-  ])('of %s names addresses under %s', (issuer, routes) => {
+  ])('of issuer %s has addresses under %s', (issuer, routes) => {
     expect(metadataOf(issuer, 'ES256')).toMatchObject({
       issuer,
       jwks_uri: `${routes}/.well-known/jwks.json`,
@@ -16,7 +16,7 @@ describe('the metadata of the issuer', () => {
   });
 
   it.each(['platform', 'urn:platform:auth', 'https://auth.example/?a=1', 'https://'])(
-    'is not there for the name %s, which is no address',
+    'is null for the issuer %s, which is not an address',
     (issuer) => {
       expect(metadataOf(issuer, 'ES256')).toBeNull();
     },

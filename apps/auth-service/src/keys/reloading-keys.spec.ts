@@ -21,7 +21,7 @@ describe('ReloadingKeys', () => {
     return { keys: new ReloadingKeys({ ring, reload, clock }), clock, reloads: () => reloads };
   };
 
-  it('finds a key that another replica has begun to use, with one reload for all who wait', async () => {
+  it('finds a key that another replica has started to use, with one reload for concurrent look-ups', async () => {
     const { keys, reloads } = setUp((ring) => ring.replace([key]));
     const found = await Promise.all([keys.findKey(query), keys.findKey(query), keys.findKey(query)]);
     expect(found).toEqual([key, key, key]);
@@ -42,7 +42,7 @@ describe('ReloadingKeys', () => {
     expect(reloads()).toBe(2);
   });
 
-  it('does not call a key unknown while the keys cannot be read', async () => {
+  it('throws instead of reporting a key as unknown while the keys cannot be read', async () => {
     let isDown = true;
     const { keys, clock } = setUp((ring) => {
       if (isDown) throw new Error('down');

@@ -2,24 +2,21 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** Where sealed secrets are kept, and what the secret of a row is bound to. */
+/** A column with sealed secrets. The members `key` to `isNeeded` are SQL expressions over a row. */
 interface SealedColumn {
   readonly table: string;
   readonly column: string;
-  /**
-   * The row's primary key as an array of text, as an SQL expression. It stays while the row's version
-   * changes.
-   */
+  /** The row's primary key as an array of text. An update of the row does not change it. */
   readonly key: string;
-  /** The row's `purpose` when it was sealed, as an SQL expression. */
+  /** The purpose for which the secret was sealed. */
   readonly purpose: string;
-  /** Which row it is, for messages, as an SQL expression. */
+  /** The name of the row in messages. */
   readonly label: string;
-  /** Whether the service will need the secret again, as an SQL expression. */
+  /** True if the service still needs the secret. */
   readonly isNeeded: string;
 }
 
-/** Every column that a `SecretBox` wrote. */
+/** Every column that holds secrets of a `SecretBox`. */
 const SEALED_COLUMNS = {
   'application secrets': {
     table: 'auth.application_secret',
@@ -27,8 +24,8 @@ const SEALED_COLUMNS = {
     key: `ARRAY[application_key, version::text]`,
     purpose: `'application:' || application_key`,
     label: `'application:' || application_key || ' version ' || version`,
-    // Beside a secret that can be opened, one that cannot is logged and counted when it is used, and ends
-    // nothing.
+    // Not needed if the application has another live secret that can be opened. The one that cannot is only
+    // logged and counted when it is used.
     isNeeded: `(expires_at IS NULL OR expires_at > now()) AND NOT EXISTS (
       SELECT FROM auth.application_secret AS other
       WHERE other.application_key = stored.application_key AND (other.expires_at IS NULL OR other.expires_at > now())
@@ -48,7 +45,7 @@ const SEALED_COLUMNS = {
     key: `ARRAY[encode(state_hash, 'hex')]`,
     purpose: `'openid-sign-in:' || rtrim(translate(encode(state_hash, 'base64'), '+/', '-_'), '=')`,
     label: `'openid-sign-in:' || encode(state_hash, 'hex')`,
-    // They last minutes, and a new one can be begun.
+    // A sign-in lasts minutes, and the user can start a new one.
     isNeeded: 'false',
   },
 } as const satisfies Record<string, SealedColumn>;
@@ -64,13 +61,13 @@ export interface SealedSecret {
   sealed: Buffer;
 }
 
-/** Which secrets a walk visits: all, or those that do not begin with a prefix. */
+/** A selection of secrets: all of a kind, or those that do not start with `exceptPrefix`. */
 export interface SealedChoice {
   readonly kind: SealedKind;
   readonly exceptPrefix: Buffer | null;
 }
 
-/** Reads sealed secrets, and moves them from one key to another. */
+/** Reads sealed secrets, and replaces them when they are re-encrypted with another key. */
 @Injectable()
 export class SealedSecretsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -84,7 +81,10 @@ export class SealedSecretsRepository {
     return row!.count;
   }
 
-  /** Some secrets in the order of their keys, after `after`; from the start unless given. */
+  /**
+   * Returns up to `limit` secrets in the order of their row keys, starting after `after`; null: from the
+   * start.
+   */
   find({ kind, exceptPrefix }: SealedChoice, after: string[] | null, limit: number): Promise<SealedSecret[]> {
     const { table, column, key, purpose, label } = SEALED_COLUMNS[kind];
     return this.dataSource.query<SealedSecret[]>(
@@ -95,16 +95,16 @@ export class SealedSecretsRepository {
   }
 
   /**
-   * Replaces secrets, all or none. One that somebody has changed or removed since it was read stays as it is.
-   * @returns how many were replaced
+   * Replaces secrets in one statement. Skips those that have been changed or deleted since they were read.
+   * @returns the number of replaced secrets
    */
   async replace(
     kind: SealedKind,
     secrets: readonly (SealedSecret & { resealed: Buffer })[],
   ): Promise<number> {
     const { table, column, key } = SEALED_COLUMNS[kind];
-    // Hand-written SQL: one statement for a batch. Keys travel as JSON, because an array of arrays would be
-    // one array.
+    // Hand-written SQL: one statement for a batch. Row keys are sent as JSON, because unnest flattens an
+    // array of arrays.
     const [, affected] = await this.dataSource.query<[unknown, number]>(
       `UPDATE ${table} AS stored SET ${column} = new.resealed
        FROM unnest($1::json[], $2::bytea[], $3::bytea[]) AS new (key, sealed, resealed)
@@ -119,8 +119,8 @@ export class SealedSecretsRepository {
   }
 
   /**
-   * What is sealed with keys that are not in `keyIds` although the service will need it. A secret of unknown
-   * form names no key.
+   * Finds secrets that the service still needs but that are sealed with a key outside `keyIds`; at most 100
+   * per kind. Ignores secrets of unknown form, whose key is unknown.
    */
   async findSealedWithOthers(keyIds: readonly string[]): Promise<{ keyId: string; label: string }[]> {
     const found: { keyId: string; label: string }[] = [];
@@ -138,13 +138,13 @@ export class SealedSecretsRepository {
   }
 }
 
-/** A row with a secret that does not begin with $1; with any secret where that is null. */
+/** SQL: true for a row whose secret does not start with $1, or for any secret if $1 is null. */
 function isChosen(column: string): string {
   return `${column} IS NOT NULL
     AND ($1::bytea IS NULL OR substring(${column} FROM 1 FOR length($1::bytea)) <> $1::bytea)`;
 }
 
-/** The id of the key that a secret was sealed with; null for none or an unknown form. */
+/** SQL: the id of the key that sealed a secret; null if there is no secret or its form is unknown. */
 function keyIdOf(column: string): string {
   return `CASE WHEN length(${column}) < 2 THEN NULL
     WHEN get_byte(${column}, 0) = 1 THEN '1'

@@ -8,8 +8,8 @@ import { sealingKeys } from './sealing-keys';
 const MAX_NAMED = 5;
 
 /**
- * Keeps a replica from starting whose configuration lacks a sealing key that is still needed: a roll-out that
- * removes one too early stops at its first replica.
+ * Fails the startup check of a replica whose configuration lacks a sealing key that is still needed. A
+ * roll-out that removes a key too early stops at its first replica.
  */
 @Injectable()
 export class SealingKeysCheck {
@@ -21,7 +21,7 @@ export class SealingKeysCheck {
     health.addStartupCheck({ name: 'sealing-keys', check: () => this.assertComplete() });
   }
 
-  /** @throws {Error} naming the keys that are missing and what they sealed */
+  /** @throws {Error} naming the missing keys and the secrets that they sealed */
   private async assertComplete(): Promise<void> {
     const keyIds = sealingKeys(this.config).map(({ kid }) => kid);
     const sealed = await this.repository.findSealedWithOthers(keyIds);
@@ -31,7 +31,7 @@ export class SealingKeysCheck {
     const more = sealed.length > MAX_NAMED ? ' and more' : '';
     throw new Error(
       `SECRET_ENCRYPTION_KEYS lacks the key ${missing}, which is still needed for ${names.join(', ')}${more}: ` +
-        'configure it and run secrets re-encrypt before it is removed, or discard what it sealed (applications discard-secret)',
+        'configure it and run secrets re-encrypt before it is removed, or discard the secrets that it sealed (applications discard-secret)',
     );
   }
 }

@@ -7,18 +7,18 @@ import type { SealingKey } from './secret-box';
 const KEY_BYTES = 32;
 
 /**
- * The variables of the AES-256-GCM keys that seal application secrets and private signing keys: one of the
- * two at least.
+ * Environment variables of the AES-256-GCM keys that seal application secrets and private signing keys. At
+ * least one of them is required.
  */
 export const sealingKeyShape = {
-  /** `id:base64url,…`: the first one seals, all open. */
+  /** `id:base64url,…`. The first key seals; all of them open. */
   SECRET_ENCRYPTION_KEYS: hmacKeyList()
     .refine(
       (keys) => keys.every((key) => key.secret.length === KEY_BYTES),
       'must hold keys of exactly 32 bytes',
     )
     .optional(),
-  /** The same for one key, whose id is 1. */
+  /** A single key, whose id is 1. */
   SECRET_ENCRYPTION_KEY: secret({ minBytes: KEY_BYTES })
     .refine((key) => key.length === KEY_BYTES, 'must hold exactly 32 bytes')
     .optional(),
@@ -27,7 +27,8 @@ export const sealingKeyShape = {
 type SealingKeyConfig = z.output<z.ZodObject<typeof sealingKeyShape>>;
 
 /**
- * The configured keys, the one that seals first. The list comes before the single key, which it may repeat.
+ * Returns the configured keys, starting with the one that seals. The list precedes the single key, and may
+ * repeat it.
  */
 export function sealingKeys(config: SealingKeyConfig): SealingKey[] {
   const { SECRET_ENCRYPTION_KEYS: keys = [], SECRET_ENCRYPTION_KEY: single } = config;
@@ -39,7 +40,7 @@ export function sealingKeys(config: SealingKeyConfig): SealingKey[] {
   return [...keys, { kid: UNNAMED_KEY_ID, secret: single }];
 }
 
-/** Adds what is wrong with the keys as a whole to the issues of a configuration. */
+/** Validates the keys as a whole and adds any issues to those of the configuration. */
 export function checkSealingKeys(config: SealingKeyConfig, context: z.RefinementCtx): void {
   const keys = sealingKeys(config);
   const path = ['SECRET_ENCRYPTION_KEYS'];
@@ -52,11 +53,11 @@ export function checkSealingKeys(config: SealingKeyConfig, context: z.Refinement
 }
 
 /**
- * The box with the configured keys.
- * @throws {RangeError} without any: `checkSealingKeys` lets no such configuration pass
+ * Creates the secret box with the configured keys.
+ * @throws {RangeError} if there are none, which `checkSealingKeys` rules out
  */
 export function secretBoxOf(config: SealingKeyConfig): SecretBox {
   const [first, ...others] = sealingKeys(config);
-  if (first === undefined) throw new RangeError('no key is configured that seals secrets');
+  if (first === undefined) throw new RangeError('no sealing key is configured');
   return new SecretBox([first, ...others]);
 }

@@ -22,7 +22,7 @@ describe.each([
     expect(sealed.subarray(0, box.currentPrefix.length)).toEqual(box.currentPrefix);
   });
 
-  it('refuses another key, another purpose, a changed byte and a cut box', () => {
+  it('refuses another key, another purpose, a changed byte and a truncated secret', () => {
     const sealed = box.seal(PURPOSE, secret);
     const others = [
       new SecretBox([{ ...key, secret: randomBytes(32) }]),
@@ -50,7 +50,7 @@ describe('a secret box with two keys', () => {
     expect(() => new SecretBox([old]).open(PURPOSE, ofYoung)).toThrow('the unknown key of-2026');
   });
 
-  it('writes with key 1 what programs could read that knew only one key', () => {
+  it('seals with key 1 in the format of releases with a single key', () => {
     expect(new SecretBox([old, young]).seal(PURPOSE, secret)[0]).toBe(1);
   });
 });

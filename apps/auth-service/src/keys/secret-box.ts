@@ -5,20 +5,17 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The key of the times when there was only one. What it seals does not name it, so that programs from then
- * can open it.
+ * Id of the key from releases with a single sealing key. Secrets that it seals do not contain its id, so that
+ * those releases can open them.
  */
 export const UNNAMED_KEY_ID = '1';
 
-/** First byte of what the unnamed key sealed. */
+/** First byte of a secret sealed with the unnamed key. */
 const UNNAMED = 1;
-/** First byte of what names its key: the length of its id and the id follow. */
+/** First byte of a secret that names its key. The length of the key id and the id follow. */
 const NAMED = 2;
 
-/**
- * The stored form of a secret is damaged, or was sealed with a key that is not known here, or for another
- * purpose.
- */
+/** Thrown when a stored secret is damaged, or was sealed with an unknown key or for another purpose. */
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 }
@@ -32,14 +29,14 @@ export interface SealingKey {
 
 /** Seals secrets for storage: AES-256-GCM with a random nonce. */
 export class SecretBox {
-  /** What all secrets begin with that are sealed with the first key. */
+  /** The leading bytes of every secret sealed with the first key. */
   readonly currentPrefix: Buffer;
   private readonly sealing: KeyObject;
   private readonly keys: ReadonlyMap<string, KeyObject>;
 
-  /** @param keys the first one seals, all open */
+  /** @param keys the first one seals; all of them open */
   constructor(keys: readonly [SealingKey, ...SealingKey[]]) {
-    // Imported once: that costs more than a decryption.
+    // Imported once, because an import costs more than a decryption.
     this.keys = new Map(keys.map(({ kid, secret }) => [kid, createSecretKey(secret)]));
     const [{ kid }] = keys;
     this.sealing = this.keys.get(kid)!;
@@ -50,7 +47,7 @@ export class SecretBox {
 
   /**
    * Encrypts a secret.
-   * @param purpose bound to it, so that a stored secret cannot be moved to another row, e.g.
+   * @param purpose bound to the secret, so that it cannot be moved to another row; e.g.
    * `application:billing-api`
    */
   seal(purpose: string, secret: Buffer): Buffer {
@@ -60,7 +57,7 @@ export class SecretBox {
     return Buffer.concat([this.currentPrefix, nonce, ciphertext, cipher.getAuthTag()]);
   }
 
-  /** As `open`; null for a secret that cannot be opened. */
+  /** Like `open`, but returns null for a secret that cannot be opened. */
   tryOpen(purpose: string, sealed: Buffer): Buffer | null {
     try {
       return this.open(purpose, sealed);
@@ -71,7 +68,7 @@ export class SecretBox {
   }
 
   /**
-   * Decrypts what `seal` made for the same purpose with any of the keys.
+   * Decrypts a secret that was sealed for the same purpose with any of the keys.
    * @throws {SecretBoxError} for anything else
    */
   open(purpose: string, sealed: Buffer): Buffer {
@@ -93,7 +90,7 @@ export class SecretBox {
   }
 }
 
-/** Which key a stored secret names, null for an unknown form, and how many bytes that takes. */
+/** Reads the key id of a stored secret, null for an unknown form, and the length of the prefix in bytes. */
 function readPrefix(sealed: Buffer): { kid: string | null; prefixBytes: number } {
   if (sealed[0] === UNNAMED) return { kid: UNNAMED_KEY_ID, prefixBytes: 1 };
   const idBytes = sealed[1] ?? 0;

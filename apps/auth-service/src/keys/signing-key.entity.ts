@@ -2,7 +2,7 @@ import type { JsonWebKey } from 'node:crypto';
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { AsymmetricAlgorithm, SigningKeyState } from './signing-key';
 
-/** An asymmetric signing key. A removed one keeps its row and loses its private part. */
+/** An asymmetric signing key. A removed key keeps its row without the private part. */
 @Entity({ schema: 'auth', name: 'signing_key' })
 @Check('signing_key_algorithm_check', "algorithm IN ('ES256', 'RS256')")
 @Check('signing_key_state_check', "state IN ('next', 'active', 'retired', 'removed')")

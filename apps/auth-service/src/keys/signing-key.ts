@@ -11,10 +11,10 @@ export interface NewSigningKey {
   sealedPrivateKey: Buffer;
 }
 
-/** The size that `SIGNATURE_CHARACTERS` of RS256 counts on. */
+/** Size of generated RSA keys, in bits. `SIGNATURE_CHARACTERS` relies on it. */
 const RSA_MODULUS_BITS = 2_048;
 
-/** Makes a key pair with a random key id. @param box seals the private part */
+/** Generates a key pair with a random key id. @param box seals the private part */
 export function generateSigningKey(algorithm: AsymmetricAlgorithm, box: SecretBox): NewSigningKey {
   const { publicKey, privateKey } = generateKeyPair(algorithm);
   const kid = `${algorithm.toLowerCase()}-${randomBytes(9).toString('base64url')}`;
@@ -36,7 +36,7 @@ function generateKeyPair(algorithm: AsymmetricAlgorithm): KeyPairKeyObjectResult
   }
 }
 
-/** What a sealed private key is bound to. */
+/** Returns the purpose that a sealed private key is bound to. */
 export function signingKeyPurpose(kid: string): string {
   return `signing-key:${kid}`;
 }
@@ -47,33 +47,33 @@ export function signingKeyPurpose(kid: string): string {
  */
 export type SigningKeyState = 'next' | 'active' | 'retired' | 'removed';
 
-/** What an administrator can do to an asymmetric key. */
+/** A change that an administrator can make to an asymmetric key. */
 export type SigningKeyChange = 'activate' | 'retire' | 'remove';
 
-/** A key as the decision needs it. */
+/** The properties of a key that decide whether it may be changed. */
 export interface ChangeableKey {
   kid: string;
   state: SigningKeyState;
-  /** How long it has been in its state, by the database's clock. */
+  /** Time since it entered its state, in seconds, by the database's clock. */
   ageSeconds: number;
 }
 
 /**
- * How long a key is published before it signs: replicas read keys again within 60 s, validators their JWK Set
- * within another 60 s.
+ * Time that a key is published before it signs, in seconds. Replicas reload keys within 60 s, and validators
+ * reload the JWK Set within another 60 s.
  */
 export const PUBLICATION_SECONDS = 120;
 
 /**
- * How long a retired key is kept: the 24 h that its last tokens live, and an hour for slow replicas and
- * clocks.
+ * Time that a retired key still verifies tokens, in seconds: the 24 h lifetime of its last tokens, and one
+ * hour for slow replicas and clock skew.
  */
 export const RETIREMENT_SECONDS = 25 * 60 * 60;
 
 /**
- * Why a key may not be changed so, or null when it may. States only go forward: next → active → retired →
- * removed.
- * @param force accepts that tokens may be refused for a while
+ * Returns the reason why a change of a key is refused, or null if it is allowed. States only move forward:
+ * next → active → retired → removed.
+ * @param force skips the waiting times; valid tokens may then be refused for a while
  */
 export function keyChangeRefusal(
   key: ChangeableKey,

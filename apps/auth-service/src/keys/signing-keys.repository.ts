@@ -17,26 +17,26 @@ export type ListedSigningKey = Pick<
   'kid' | 'algorithm' | 'state' | 'createdAt' | 'stateChangedAt'
 >;
 
-/** A key that nobody else can change at present. */
+/** A key whose row is locked, so that no other transaction can change it. */
 export interface LockedKey extends ChangeableKey {
   algorithm: AsymmetricAlgorithm;
 }
 
-/** Every statement on asymmetric signing keys. */
+/** Reads and changes asymmetric signing keys. */
 @Injectable()
 export class SigningKeysRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Every key that may verify a token, in order of creation. */
+  /** Returns every key that may verify a token, in order of creation. */
   async findUsable(): Promise<UsableSigningKey[]> {
     const keys = await this.dataSource
       .getRepository(SigningKeyEntity)
       .find({ where: { state: Not('removed') }, order: { createdAt: 'ASC', kid: 'ASC' } });
-    // Only a removed key has lost its private part: a CHECK of the table says so.
+    // A CHECK of the table guarantees that only removed keys have no private part.
     return keys as UsableSigningKey[];
   }
 
-  /** Every key there ever was, oldest first. */
+  /** Returns every key, removed ones included, oldest first. */
   list(): Promise<ListedSigningKey[]> {
     return this.dataSource.getRepository(SigningKeyEntity).find({
       select: { kid: true, algorithm: true, state: true, createdAt: true, stateChangedAt: true },
@@ -45,12 +45,11 @@ export class SigningKeysRepository {
   }
 
   /**
-   * Stores a new key.
-   * @returns false, and nothing is stored, when its algorithm already has a key in that state
+   * Stores a new key. Returns false and stores nothing if its algorithm already has a key in that state.
    */
   async insert(key: NewSigningKey, state: 'next' | 'active'): Promise<boolean> {
-    // Unique indexes allow one active and one next key per algorithm, so the second of two writers inserts
-    // nothing.
+    // Unique indexes allow one active and one next key per algorithm, so the second of two concurrent writers
+    // inserts nothing.
     const inserted = await this.dataSource
       .createQueryBuilder()
       .insert()
@@ -64,9 +63,8 @@ export class SigningKeysRepository {
   }
 
   /**
-   * Changes a key's state in one transaction. Activating retires the key that was active.
-   * @param decide throws to refuse; it sees the key, or null when there is none, while nobody else can change
-   * it
+   * Changes a key's state in one transaction. Activating a key retires the previously active one.
+   * @param decide gets the locked key, or null if it does not exist; throws to refuse the change
    */
   change(
     kid: string,
@@ -82,8 +80,8 @@ export class SigningKeysRepository {
   }
 }
 
-// Hand-written SQL: it locks all keys of the algorithm in one order, so that two administrators wait for each
-// other instead of deadlocking.
+// Hand-written SQL: locks all keys of the algorithm in a fixed order, so that two concurrent changes cannot
+// deadlock.
 const LOCK_ALGORITHM = `
   SELECT kid, algorithm, state, extract(epoch FROM now() - state_changed_at)::float8 AS "ageSeconds"
   FROM auth.signing_key

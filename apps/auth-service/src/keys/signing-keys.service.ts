@@ -17,19 +17,19 @@ import { generateSigningKey, signingKeyPurpose } from './signing-key';
 import { SigningKeysRepository } from './signing-keys.repository';
 import type { UsableSigningKey } from './signing-keys.repository';
 
-/** How old the list may be when it is published. */
+/** Maximum age of the published list, in ms. An older one is reloaded before it is served. */
 const PUBLISHED_MAX_AGE_MS = 5_000;
 
-/** A public key as GET /auth/.well-known/jwks.json lists it. */
+/** A public key in the response of GET /auth/.well-known/jwks.json. */
 export type PublishedKey = JsonWebKey & { kid: string; alg: string; use: 'sig' };
 
-/** The asymmetric keys, kept in the database and reloaded while running. */
+/** The asymmetric keys. They are stored in the database and reloaded periodically. */
 @Injectable()
 export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly ring = new KeyRing();
   /**
-   * Every key that verifies: next, active and retired. One that another replica has only just begun to use is
-   * looked up.
+   * Every key that verifies tokens: next, active and retired. An unknown key id causes a reload, because
+   * another replica may have started to use a new key.
    */
   readonly verification: KeySource;
   private published: readonly PublishedKey[] = [];
@@ -48,8 +48,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     metrics: Metrics,
     health: HealthRegistry,
   ) {
-    // With another key than its secrets were sealed with, a replica is to take no traffic: a roll-out stops
-    // at it.
+    // A replica that cannot open the active key, e.g. because it has another sealing key, must receive no
+    // traffic. A roll-out stops at it.
     health.addStartupCheck({
       name: 'signing-keys',
       check: async () => (this.current === null ? this.loadOrCreate() : undefined),
@@ -65,7 +65,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     await this.loadOrCreate().catch((error: unknown) => {
-      // Tables may not exist yet: readiness says so, and the next reload makes up for it.
+      // The tables may not exist yet. Readiness reports that, and the next reload retries.
       this.logger.warn('signing keys could not be loaded', { err: error });
     });
     this.timer = setInterval(() => void this.reloadQuietly(), this.config.SIGNING_KEYS_RELOAD_MS).unref();
@@ -75,7 +75,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     if (this.timer !== null) clearInterval(this.timer);
   }
 
-  /** The key that signs now. @throws {ProblemException} 503 while none is loaded */
+  /** Returns the active key. @throws {ProblemException} 503 while none is loaded */
   active(typ: string): SigningKey {
     if (this.current === null)
       throw problems.serviceUnavailable('Asymmetric signing is not available at the moment.');
@@ -83,8 +83,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * What validators may rely on. Read anew when it is some seconds old: a validator that met an unknown key
-   * may ask any replica.
+   * Returns the public keys. Reloads them if they are older than 5 s, because a validator that has seen a
+   * token with a new key may query any replica.
    */
   async publishedKeys(): Promise<readonly PublishedKey[]> {
     if (this.clock.monotonicMs() - this.loadedAtMs > PUBLISHED_MAX_AGE_MS) await this.reloadTogether();
@@ -92,12 +92,12 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   async reload(): Promise<void> {
-    const askedAtMs = this.clock.monotonicMs();
+    const startedAtMs = this.clock.monotonicMs();
     this.adopt(await this.repository.findUsable());
-    this.loadedAtMs = askedAtMs;
+    this.loadedAtMs = startedAtMs;
   }
 
-  /** One reload for all who ask at the same time: anybody may ask for the keys. */
+  /** Reloads once for all concurrent requests, because the route is anonymous. */
   private reloadTogether(): Promise<void> {
     this.reloading ??= this.reloadQuietly().finally(() => {
       this.reloading = null;
@@ -114,8 +114,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * A service whose algorithm has no active key makes one: at its first start, and after its key was
-   * withdrawn.
+   * Loads the keys. Generates an active key if the configured algorithm has none: at the first start, and
+   * after the active key was retired without a successor.
    */
   private async loadOrCreate(): Promise<void> {
     await this.reload();
@@ -146,7 +146,7 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
       this.current = { kid: active.kid, sign: this.importPrivate(active) };
   }
 
-  /** Decrypts and imports the private key once; signing later costs neither. */
+  /** Decrypts and imports the private key once, so that signing does not repeat it. */
   private importPrivate({ kid, algorithm, sealedPrivateKey }: UsableSigningKey): (typ: string) => SigningKey {
     const pkcs8 = this.secretBox.open(signingKeyPurpose(kid), sealedPrivateKey);
     const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' });
@@ -165,21 +165,21 @@ function activationOf({ algorithm, stateChangedAt }: UsableSigningKey): Sample<'
 
 export interface ReloadingKeysOptions {
   ring: KeyRing;
-  /** Brings the ring up to date. */
+  /** Loads the current keys into the ring. */
   reload: () => Promise<void>;
   clock: Clock;
 }
 
-/** Shortest time between two reloads, whatever key ids tokens name. */
+/** Minimum time between two reloads, in ms, regardless of the key ids in tokens. */
 const COOLDOWN_MS = 5_000;
 
 /**
- * The ring, looked up again when a token names an asymmetric key that it does not hold: another replica may
- * have begun to use one that this replica has not read yet. One reload at a time and few of them, so that
- * made-up key ids cost next to nothing.
+ * A key ring that reloads when a token names an unknown asymmetric key, because another replica may have
+ * started to use a key that this replica has not loaded yet. At most one reload runs at a time, and at most
+ * one starts per 5 s, so that made-up key ids cost next to nothing.
  */
 export class ReloadingKeys implements KeySource {
-  private askedAtMs = -Infinity;
+  private reloadedAtMs = -Infinity;
   private reloading: Promise<void> | null = null;
   private failure: unknown = null;
 
@@ -195,19 +195,20 @@ export class ReloadingKeys implements KeySource {
   }
 
   private async findNewer(query: KeyQuery): Promise<VerificationKey | null> {
-    await this.lookAgain();
+    await this.reloadIfDue();
     const key = this.options.ring.findKey(query);
-    // "No such key" is an answer only when the keys could be read: it may be the newest one.
+    // After a failed reload the key is not known to be absent: it may be newer than the ring.
     if (key === null && this.failure !== null)
       throw new TokenVerificationUnavailableError('keys', { cause: this.failure });
     return key;
   }
 
-  private lookAgain(): Promise<void> {
+  /** Reloads the ring, or waits for the reload in progress. Does nothing within 5 s of the last reload. */
+  private reloadIfDue(): Promise<void> {
     const { clock, reload } = this.options;
     if (this.reloading !== null) return this.reloading;
-    if (clock.monotonicMs() - this.askedAtMs < COOLDOWN_MS) return Promise.resolve();
-    this.askedAtMs = clock.monotonicMs();
+    if (clock.monotonicMs() - this.reloadedAtMs < COOLDOWN_MS) return Promise.resolve();
+    this.reloadedAtMs = clock.monotonicMs();
     this.failure = null;
     this.reloading = reload()
       .catch((error: unknown) => {

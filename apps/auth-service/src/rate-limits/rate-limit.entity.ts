@@ -1,8 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
- * A bucket of requests. The table is UNLOGGED: a crash of the server forgets a minute of counting, nothing
- * else.
+ * A bucket of requests. The table is UNLOGGED: a crash of the database server loses the counts of one minute.
  */
 @Entity({ schema: 'auth', name: 'rate_limit' })
 @Index('rate_limit_free_at', ['freeAt'])
@@ -11,7 +10,7 @@ export class RateLimitBucket {
   @PrimaryColumn({ type: 'text', collation: 'C' })
   bucket!: string;
 
-  /** When everything taken from the bucket will have flowed back. */
+  /** The time at which the bucket will be full again. */
   @Column({ type: 'timestamptz', name: 'free_at' })
   freeAt!: Date;
 }

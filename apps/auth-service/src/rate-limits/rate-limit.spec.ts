@@ -3,14 +3,14 @@ import { ManualClock } from '@platform/time';
 import { orGiveBack, RefusedBuckets, perMinute, TokenRateExceeded } from './rate-limit';
 
 describe('perMinute', () => {
-  it('spreads the requests over the minute, and lets all of them come at once', () => {
+  it('spreads the requests over the minute, and admits a full minute’s requests at once', () => {
     expect(perMinute(60)).toEqual({ costSeconds: 1, toleranceSeconds: 59 });
     expect(perMinute(1)).toEqual({ costSeconds: 60, toleranceSeconds: 0 });
   });
 });
 
 describe('RefusedBuckets', () => {
-  it('knows a bucket until its wait is over', () => {
+  it('remembers a bucket until its wait is over', () => {
     const clock = new ManualClock('2026-01-01T00:00:00Z');
     const refused = new RefusedBuckets(clock);
     refused.remember('a', 2);
@@ -22,7 +22,7 @@ describe('RefusedBuckets', () => {
     expect(refused.waitSeconds('a')).toBeNull();
   });
 
-  it('never holds more than it may', () => {
+  it('evicts the oldest bucket above its capacity', () => {
     const refused = new RefusedBuckets(new ManualClock('2026-01-01T00:00:00Z'), 2);
     for (const bucket of ['a', 'b', 'c']) refused.remember(bucket, 60);
     expect(['a', 'b', 'c'].map((bucket) => refused.waitSeconds(bucket))).toEqual([null, 60, 60]);
@@ -31,10 +31,10 @@ describe('RefusedBuckets', () => {
 
 describe('orGiveBack', () => {
   it.each([
-    ['a limit refuses it', new TokenRateExceeded('application', 1, false), 1],
-    ['the database had no turn for it', new ContentionError('kept colliding'), 1],
-    ['nobody knows what became of it', new DatabaseUnavailableError('gone'), 0],
-  ])('gives a used proof back where nothing can have been issued: %s', async (_when, error, times) => {
+    ['returns it: a limit refused the issue', new TokenRateExceeded('application', 1, false), 1],
+    ['returns it: contention prevented the issue', new ContentionError('kept colliding'), 1],
+    ['keeps it used: the outcome is unknown', new DatabaseUnavailableError('gone'), 0],
+  ])('returns a consumed proof only if nothing can have been issued; %s', async (_when, error, times) => {
     const giveBack = jest.fn(() => Promise.resolve());
     await expect(orGiveBack(Promise.reject(error), giveBack)).rejects.toBe(error);
     expect(giveBack).toHaveBeenCalledTimes(times);

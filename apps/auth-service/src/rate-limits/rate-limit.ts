@@ -3,13 +3,13 @@ import type { Metrics } from '@platform/service-defaults';
 import type { Clock } from '@platform/time';
 
 /**
- * So many requests a minute, as the time each one takes from a bucket (GCRA: the generic cell rate
- * algorithm). A bucket that has been left alone for a minute admits a full minute's requests at once.
+ * A limit of requests per minute, as the time that each request takes from a bucket (GCRA, the generic cell
+ * rate algorithm). After a minute without requests, a bucket admits a full minute's requests at once.
  */
 export interface RateLimit {
-  /** What one request costs, in seconds. */
+  /** Time that one request takes from the bucket, in seconds. */
   costSeconds: number;
-  /** How far ahead of the present a bucket may be spent, in seconds, for one more request to be admitted. */
+  /** Maximum time, in seconds, by which `free_at` may exceed the current time when a request is admitted. */
   toleranceSeconds: number;
 }
 
@@ -20,13 +20,13 @@ export function perMinute(requests: number): RateLimit {
   return { costSeconds, toleranceSeconds: MINUTE_SECONDS - costSeconds };
 }
 
-/** A caller has asked more often than it may. Answered as 429 with Retry-After. */
+/** Thrown when a rate limit is exceeded. The response is 429 with Retry-After. */
 export class TokenRateExceeded extends Error {
   override readonly name = 'TokenRateExceeded';
 
   /**
-   * @param isRepeated true when the same bucket was refused moments ago, so that the audit trail need not
-   * hold it again
+   * @param isRepeated true if the same bucket was refused shortly before, so that no further audit row is
+   * written
    */
   constructor(
     readonly by: 'address' | 'application' | 'waiting sign-ins' | 'session' | 'exchange' | 'user',
@@ -46,9 +46,11 @@ const TOO_MANY = {
   'waiting sign-ins': 'sign-ins under way',
 } as const;
 
-/** The result of `issue`, for which a proof that works once was used up. If a limit refuses it, or the
- *  database had
- *  no turn for it, the proof is given back first: the caller sends the same request later. */
+/**
+ * Awaits `issue`, for which a single-use proof (a code or a signature) was consumed. If a rate limit or
+ * contention in the database prevented the issue, makes the proof usable again, so that the caller can send
+ * the same request later.
+ */
 export async function orGiveBack<T>(issue: Promise<T>, giveBack: () => Promise<void>): Promise<T> {
   try {
     return await issue;
@@ -58,14 +60,14 @@ export async function orGiveBack<T>(issue: Promise<T>, giveBack: () => Promise<v
   }
 }
 
-/** Counts the refusals of every limit on token requests, by limit. */
+/** Returns the counter of requests refused by a rate limit, labelled by limit. */
 export function rateLimitRefusals(metrics: Metrics): ReturnType<Metrics['counter']> {
   return metrics.counter('auth_token_rate_limited_total', 'Token requests refused by a rate limit', ['by']);
 }
 
 /**
- * Buckets known to be empty for a while yet. Nothing refills a bucket but time, so no other replica needs to
- * be asked, and a flood of requests costs the database nothing.
+ * Remembers empty buckets until they can admit a request again. Only time refills a bucket, so a refusal from
+ * memory is correct for all replicas, and a flood of requests does not reach the database.
  */
 export class RefusedBuckets {
   private readonly untilMs = new Map<string, number>();
@@ -75,7 +77,7 @@ export class RefusedBuckets {
     private readonly capacity = 10_000,
   ) {}
 
-  /** Seconds for which the bucket stays empty; null when that is not known. */
+  /** Returns the seconds for which the bucket stays empty; null if it is not known to be empty. */
   waitSeconds(bucket: string): number | null {
     const untilMs = this.untilMs.get(bucket);
     if (untilMs === undefined) return null;
@@ -86,7 +88,8 @@ export class RefusedBuckets {
   }
 
   remember(bucket: string, waitSeconds: number): void {
-    // The oldest go first: they are the likeliest to be over, and forgetting one costs a question, no more.
+    // Evicts the oldest entry, which is the most likely to have expired. An evicted one costs a query, no
+    // more.
     if (this.untilMs.size >= this.capacity) this.untilMs.delete(this.untilMs.keys().next().value!);
     this.untilMs.delete(bucket);
     this.untilMs.set(bucket, this.clock.monotonicMs() + waitSeconds * 1_000);

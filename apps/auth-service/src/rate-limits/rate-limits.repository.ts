@@ -7,13 +7,17 @@ import { purgeBatch } from '../purge-batch';
 import { MINUTE_SECONDS } from './rate-limit';
 import type { RateLimit } from './rate-limit';
 
-/** Something was taken that has not flowed back. A bucket is never spent for more than a minute ahead. */
+/**
+ * SQL: true if the bucket is not full. `free_at` is at most one minute ahead unless the clock was set back.
+ */
 const IS_SPENT = isStillToCome('bucket.free_at', MINUTE_SECONDS);
 
-/** SQL that takes one request from the bucket $1 while `condition` holds, and returns a row if it could. $2
- *  is the cost and $3 the tolerance in seconds. Hand-written SQL: the conflicting row is locked and judged as
- *  it is then, so that one statement decides for all replicas, by the database's clock. A refusal writes
- *  nothing. */
+/**
+ * SQL: takes one request from bucket $1 if `condition` holds, and returns a row if it was taken. $2 is the
+ * cost and $3 the tolerance, both in seconds. Hand-written SQL: ON CONFLICT locks the row and evaluates its
+ * latest version, so that one statement decides for all replicas, by the database's clock. A refusal writes
+ * nothing.
+ */
 export const takeFromBucket = (condition: string): string => `
     INSERT INTO auth.rate_limit AS bucket (bucket, free_at)
     SELECT $1::text, now() + $2 * interval '1 second' WHERE ${condition}
@@ -23,8 +27,8 @@ export const takeFromBucket = (condition: string): string => `
     RETURNING 1`;
 
 /**
- * SQL: `waitSeconds`, the time until the bucket has something to take again. What it reads of the bucket may
- * be a moment old, which only makes the wait shorter.
+ * SQL: `waitSeconds`, the seconds until the bucket admits a request again. It may read a slightly older
+ * version of the bucket, which only makes the wait shorter.
  */
 export const WAIT_SECONDS = `
     greatest(0, extract(epoch FROM (SELECT free_at FROM auth.rate_limit WHERE bucket = $1) - now()) - $3)::float8
@@ -37,7 +41,7 @@ const TAKE: PreparedStatement = {
   SELECT EXISTS (SELECT 1 FROM taken) AS taken, ${WAIT_SECONDS}`,
 };
 
-/** Buckets that are full again. */
+/** Deletes the buckets that are full again. */
 export const PURGE_RATE_LIMITS = purgeBatch('rate_limit', 'free_at < now()', 'free_at');
 
 /** The buckets of all rate limits, shared by all replicas. */
@@ -46,7 +50,8 @@ export class RateLimitsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Takes one request from a bucket. Null: taken; else the seconds until there is something to take again.
+   * Takes one request from a bucket. Returns null if taken; otherwise the seconds until the bucket admits
+   * one.
    */
   async take(bucket: string, { costSeconds, toleranceSeconds }: RateLimit): Promise<number | null> {
     const [row] = await queryPrepared<{ taken: boolean; waitSeconds: number | null }>(this.dataSource, TAKE, [

@@ -10,13 +10,13 @@ import { RefusedBuckets, TokenRateExceeded, perMinute, rateLimitRefusals } from 
 import type { RateLimit } from './rate-limit';
 import { RateLimitsRepository } from './rate-limits.repository';
 
-/** Takes one request from a bucket. It returns the seconds to wait where there is nothing to take. */
+/** Takes one request from a bucket. Returns a number, the seconds to wait, if the bucket is empty. */
 type Take<T> = (bucket: string, limit: RateLimit) => Promise<T | number>;
 
-/** How many times the limit of one /64 network all networks of a /48 have together. */
+/** Limit of a /48 network, as a multiple of the limit of one /64 network. */
 const WIDE_NETWORK_FACTOR = 16;
 
-/** The rate limits of the token endpoints, one count for all replicas. */
+/** The rate limits of the token endpoints. All replicas share the counts. */
 export class RateLimitsService {
   private readonly refused: RefusedBuckets;
 
@@ -29,13 +29,13 @@ export class RateLimitsService {
     this.refused = new RefusedBuckets(clock);
   }
 
-  /** Counts a request of an address, whatever becomes of it. @throws {TokenRateExceeded} */
+  /** Counts a request from an address, regardless of its outcome. @throws {TokenRateExceeded} */
   async admitAddress(address: string | null): Promise<void> {
     const limit = this.config.TOKEN_RATE_LIMIT_PER_ADDRESS;
     if (limit === undefined || address === null) return;
     const { narrow, wide } = addressNetworks(address);
     await this.admit('address', narrow, limit, (...bucket) => this.repository.take(...bucket));
-    // Whoever has a /48 has 65,536 networks that are counted on their own.
+    // The /48 network has a limit too, because its owner can use 65,536 separately counted /64 networks.
     if (wide === null) return;
     await this.admit('address', wide, limit * WIDE_NETWORK_FACTOR, (...bucket) =>
       this.repository.take(...bucket),
@@ -43,8 +43,8 @@ export class RateLimitsService {
   }
 
   /**
-   * Counts a request of an application, once it has proved to come from it: naming an application is not
-   * enough to use up what it may.
+   * Counts a request of an application. Call it only after the application is authenticated, so that others
+   * cannot use up its limit by naming it.
    * @throws {TokenRateExceeded}
    */
   async admitApplication(applicationKey: string): Promise<void> {
@@ -53,10 +53,12 @@ export class RateLimitsService {
     await this.admit('application', applicationKey, limit, (...bucket) => this.repository.take(...bucket));
   }
 
-  /** The same where the statement that takes the request does something else too.
-   *  @param take returns the seconds to wait, or what else it has found
-   *  @returns null, and `take` was not called, when applications have no limit
-   *  @throws {TokenRateExceeded} */
+  /**
+   * Like `admitApplication`, with a statement of the caller's that takes the request from the bucket.
+   * @param take returns the seconds to wait if the bucket is empty, otherwise its own result
+   * @returns the result of `take`; null without calling it if applications have no limit
+   * @throws {TokenRateExceeded}
+   */
   async admitApplicationBy<T>(applicationKey: string, take: Take<T>): Promise<T | null> {
     const limit = this.config.TOKEN_RATE_LIMIT_PER_APPLICATION;
     return limit === undefined ? null : this.admit('application', applicationKey, limit, take);
@@ -89,12 +91,12 @@ export class RateLimitsService {
   }
 }
 
-/** Null where none is configured. */
+/** Provides the rate limits; null if none is configured. */
 export const RATE_LIMITS: FactoryProvider<RateLimitsService | null> = {
   provide: RateLimitsService,
   inject: [RateLimitsRepository, AUTH_CONFIG, CLOCK, Metrics],
   useFactory: (repository: RateLimitsRepository, config: AuthConfig, clock: Clock, metrics: Metrics) => {
-    // Also where it stays empty: an alert on a metric that is missing never comes.
+    // Created even without limits, because an alert on a missing metric never fires.
     const refusals = rateLimitRefusals(metrics);
     const { TOKEN_RATE_LIMIT_PER_ADDRESS, TOKEN_RATE_LIMIT_PER_APPLICATION } = config;
     const isOff =
@@ -107,7 +109,7 @@ function wholeSeconds(waitSeconds: number): number {
   return Math.max(1, Math.ceil(waitSeconds));
 }
 
-/** Lets no address ask more often than it may: before anything about the request is looked up. */
+/** Enforces the rate limit per address before the request causes any other database query. */
 @Injectable()
 export class AddressRateGuard implements CanActivate {
   constructor(@Inject(RateLimitsService) private readonly limits: RateLimitsService | null) {}

@@ -11,7 +11,7 @@ describe('TokenAllowances', () => {
   const carl = { subject: 'personid:1', applicationKey: 'app' };
   const sessionIds = Array.from({ length: 11 }, (_, n) => `session-${String(n)}`);
 
-  it('gives a user as many sign-ins as an hour has, and then one at a time', async () => {
+  it('admits a full hour’s sign-ins of a user at once, and then one at a time', async () => {
     const metrics = new Metrics();
     const allowances = allowancesOf(4, metrics);
     for (let n = 0; n < 4; n += 1) allowances.takeSignIn(carl);
@@ -28,20 +28,23 @@ describe('TokenAllowances', () => {
   it.each([
     ['exchanges', 'takeExchange', 'exchange'],
     ['refreshes', 'takeRefresh', 'session'],
-  ] as const)('gives a session as many %s, and ten sessions of a user', async (_, take, by) => {
-    const metrics = new Metrics();
-    const allowances = allowancesOf(4, metrics);
-    for (const session of sessionIds.slice(0, 10)) {
-      for (let n = 0; n < 4; n += 1) allowances[take](session, carl);
-      expect(() => allowances[take](session, carl)).toThrow(new TokenRateExceeded(by, 900, false));
-    }
-    // An eleventh waits for the next of all, not of its own.
-    expect(() => allowances[take]('session-10', carl)).toThrow(new TokenRateExceeded(by, 90, false));
-    allowances[take]('session-10', { ...carl, subject: 'personid:2' });
-    expect(await metrics.registry.metrics()).toContain(`auth_token_rate_limited_total{by="${by}"} 11`);
-  });
+  ] as const)(
+    'limits the %s of a session, and of all sessions of a user to ten times as many',
+    async (_, take, by) => {
+      const metrics = new Metrics();
+      const allowances = allowancesOf(4, metrics);
+      for (const session of sessionIds.slice(0, 10)) {
+        for (let n = 0; n < 4; n += 1) allowances[take](session, carl);
+        expect(() => allowances[take](session, carl)).toThrow(new TokenRateExceeded(by, 900, false));
+      }
+      // The eleventh session has to wait for the user's bucket, not for its own.
+      expect(() => allowances[take]('session-10', carl)).toThrow(new TokenRateExceeded(by, 90, false));
+      allowances[take]('session-10', { ...carl, subject: 'personid:2' });
+      expect(await metrics.registry.metrics()).toContain(`auth_token_rate_limited_total{by="${by}"} 11`);
+    },
+  );
 
-  it('keeps sign-ins, exchanges and refreshes apart', () => {
+  it('counts sign-ins, exchanges and refreshes separately', () => {
     const allowances = allowancesOf(1);
     allowances.takeExchange('session', carl);
     allowances.takeRefresh('session', carl);
@@ -50,12 +53,12 @@ describe('TokenAllowances', () => {
     expect(() => allowances.takeRefresh('session', carl)).toThrow(TokenRateExceeded);
   });
 
-  it('gives any number where there is no limit', () => {
+  it('admits any number with a limit of 0', () => {
     const allowances = allowancesOf(0);
     for (let n = 0; n < 10_000; n += 1) allowances.takeSignIn(carl);
   });
 
-  it('forgets whoever took longest ago, and never holds more users than it may', () => {
+  it('evicts the least recently used bucket above its capacity', () => {
     const allowances = allowancesOf(1);
     const userOf = (n: number) => ({ ...carl, subject: `personid:${String(n)}` });
     for (let n = 0; n <= 100_000; n += 1) allowances.takeSignIn(userOf(n));

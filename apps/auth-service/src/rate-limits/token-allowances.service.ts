@@ -6,12 +6,11 @@ import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { TokenRateExceeded, rateLimitRefusals } from './rate-limit';
 
-/** Buckets that are remembered; one that is forgotten is full again. */
+/** Maximum buckets in memory. An evicted bucket counts as full again. */
 const MAX_BUCKETS = 100_000;
 
-/** How many times the tokens of one session all sessions of a user together may get by exchanges, and by
- *  refreshes. */
-const SESSIONS_AT_ONCE = 10;
+/** Limit of all sessions of a user together, as a multiple of the limit of one session. */
+const USER_LIMIT_FACTOR = 10;
 
 /** The user and application that get tokens. */
 export interface TokenRecipient {
@@ -19,21 +18,22 @@ export interface TokenRecipient {
   applicationKey: string | null;
 }
 
-/** What tokens are taken from. */
+/** A bucket from which tokens are taken. */
 interface Bucket {
   name: string;
   perHour: number;
   by: TokenRateExceeded['by'];
 }
 
-/** Bounds the tokens that one user gets from one application at this replica: each is a row of the audit
- *  trail, which is kept for more than a year. Whoever holds a token uses up no sign-ins of its user:
- *  exchanges  and refreshes have buckets of their own, by session. After an hour without any, a full hour's
- *  may come at  once. */
+/**
+ * Limits the tokens that one user gets in one application at this replica, because each token adds a row to
+ * the audit trail, which is kept for more than a year. Exchanges and refreshes have separate buckets by
+ * session, so that the holder of a token cannot use up the sign-ins of its user. After an hour without
+ * requests a bucket admits a full hour's requests at once.
+ */
 @Injectable()
 export class TokenAllowances {
-  /** When everything that was taken from a bucket will have flowed back, in milliseconds. Those that were
-   *  taken from last come last. */
+  /** The monotonic time in ms at which each bucket will be full again, least recently used first. */
   private readonly freeAtMs = new Map<string, number>();
   private readonly refusals;
 
@@ -46,9 +46,11 @@ export class TokenAllowances {
     for (const by of ['user', 'exchange', 'session']) this.refusals.inc({ by }, 0);
   }
 
-  /** Counts a sign-in, whether or not it gets tokens. By application: none of them uses up what the others
-   *  need.
-   *  @throws {TokenRateExceeded} when the user has had as many as may be had in an hour */
+  /**
+   * Counts a sign-in, whether or not it gets tokens. Counts are per application, so that one application
+   * cannot use up the sign-ins of another.
+   * @throws {TokenRateExceeded} when the user has reached the hourly limit
+   */
   takeSignIn({ subject, applicationKey }: TokenRecipient): void {
     const { TOKENS_PER_HOUR: perHour } = this.config;
     this.take([{ name: nameOf('sign-in', subject, applicationKey), perHour, by: 'user' }]);
@@ -70,14 +72,17 @@ export class TokenAllowances {
     { subject, applicationKey }: TokenRecipient,
   ): void {
     const { TOKENS_PER_HOUR: perHour } = this.config;
-    const inAll = perHour * SESSIONS_AT_ONCE;
+    const allSessionsPerHour = perHour * USER_LIMIT_FACTOR;
     this.take([
       { name: nameOf(by, sessionId), perHour, by },
-      { name: nameOf(by, subject, applicationKey), perHour: inAll, by },
+      { name: nameOf(by, subject, applicationKey), perHour: allSessionsPerHour, by },
     ]);
   }
 
-  /** From all of the buckets or, if one is empty, from none. */
+  /**
+   * Takes one token from every bucket, or from none if one is empty.
+   * @throws {TokenRateExceeded} when one is empty
+   */
   private take(buckets: readonly Bucket[]): void {
     if (this.config.TOKENS_PER_HOUR === 0) return;
     const nowMs = this.clock.monotonicMs();

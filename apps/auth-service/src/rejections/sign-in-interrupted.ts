@@ -1,11 +1,14 @@
-/** What a sign-in rests on was revoked while it was under way. Answered as 503 with Retry-After. */
+/**
+ * Thrown when a revocation set during a sign-in may concern its evidence. The response is 503 with
+ * Retry-After.
+ */
 export class SignInInterruptedError extends Error {
   override readonly name = 'SignInInterruptedError';
 
   constructor() {
-    super('revoked while it waited');
+    super('a revocation interrupted the sign-in');
   }
 }
 
-/** For the caller. */
+/** The public detail of the response. */
 export const SIGN_IN_INTERRUPTED = 'The user was revoked during this sign-in. Try again.';

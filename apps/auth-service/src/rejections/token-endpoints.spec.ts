@@ -7,11 +7,11 @@ describe('findTokenFlow', () => {
     ['/auth/token/trust', 'trust'],
     ['/auth/token/trust-simple/', 'trust-simple'],
     ['/auth/token/bearer?bearerTokenOverride=x', 'bearer'],
-  ])('knows %s as %s', (url, flow) => {
+  ])('maps %s to %s', (url, flow) => {
     expect(findTokenFlow('POST', url)).toBe(flow);
   });
 
-  it.each(['GET', 'HEAD'])('knows %s of the Windows flow', (method) => {
+  it.each(['GET', 'HEAD'])('maps %s of the Windows endpoint to windows', (method) => {
     expect(findTokenFlow(method, '/auth/token/user/WinAuth/?x=1')).toBe('windows');
   });
 
@@ -20,7 +20,7 @@ describe('findTokenFlow', () => {
     ['POST', '/auth/token/user/AzureADLogOn'],
     ['GET', '/auth/token/sso/initiate/?x=1'],
     ['HEAD', '/auth/token/SSO/initiate'],
-  ])('knows %s %s as openid', (method, url) => {
+  ])('maps %s %s to openid', (method, url) => {
     expect(findTokenFlow(method, url)).toBe('openid');
   });
 
@@ -31,7 +31,7 @@ describe('findTokenFlow', () => {
     ['PUT', '/auth/token/openId'],
     ['POST', '/auth/token/unknown'],
     ['POST', '/auth/revocations'],
-  ])('knows nothing of %s %s', (method, url) => {
+  ])('returns null for %s %s', (method, url) => {
     expect(findTokenFlow(method, url)).toBeNull();
   });
 });

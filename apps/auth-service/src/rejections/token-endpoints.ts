@@ -2,10 +2,7 @@ import { problems } from '@platform/service-defaults';
 import type { FastifyInstance, RouteOptions, onRequestHookHandler } from 'fastify';
 import type { TokenFlow } from './token-rejection';
 
-/**
- * Methods and paths of the token endpoints, and the flow whose column of the status table they use. The
- * obsolete aliases are flows' second names.
- */
+/** The flow of each token endpoint, obsolete aliases included, by method and lower-case path. */
 const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/refresh', 'refresh'],
   ['POST /auth/token/user', 'password'],
@@ -20,12 +17,12 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
   ['POST /auth/token/user/azureadlogon', 'openid'],
 ]);
 
-/** GET routes that begin something: every one among the token endpoints. */
+/** GET routes with side effects: all GET routes among the token endpoints start a sign-in. */
 export const ACTING_GETS: readonly string[] = [...TOKEN_ENDPOINTS.keys()]
   .filter((endpoint) => endpoint.startsWith('GET '))
   .map((endpoint) => endpoint.slice('GET '.length));
 
-/** Endpoints, in lower case, that take forms only; all others take JSON only. */
+/** Endpoints, in lower case, that accept form bodies only. All others accept JSON only. */
 const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
   '/auth/token/openid',
   '/auth/token/user/azureadlogon',
@@ -33,9 +30,9 @@ const FORM_ENDPOINTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The flow behind a request, or null when it is not for a token endpoint. Needed because a body that cannot
- * be parsed fails before any controller is known. Matches like the router: any case, one trailing slash
- * ignored.
+ * Returns the flow of a request, or null if it is not for a token endpoint. Errors in parsing the body occur
+ * before a controller is called, so the flow must follow from the request. Matches like the router:
+ * case-insensitively, and with an optional trailing slash.
  */
 export function findTokenFlow(method: string, url: string): TokenFlow | null {
   const path = url.split('?', 1)[0]!.toLowerCase();
@@ -44,35 +41,35 @@ export function findTokenFlow(method: string, url: string): TokenFlow | null {
   return TOKEN_ENDPOINTS.get(endpoint) ?? null;
 }
 
-/** What the audit trail and the metrics call introspection: it is no flow, because it gives no token. */
+/** The name of introspection in the audit trail and metrics. It issues no token, so it is not a flow. */
 export const INTROSPECTION = 'introspection';
 
-/** As much of Fastify's request as tells its route. */
+/** The part of Fastify's request that identifies its route. */
 interface RoutedRequest {
   readonly method: string;
   readonly url: string;
-  /** Fastify's; `url` is the pattern that the request was matched with, undefined when with none. */
+  /** `url` is the pattern of the matched route; undefined if no route matched. */
   readonly routeOptions?: { readonly url?: string | undefined };
 }
 
 /**
- * The flow behind a request, or null when it is not for a token endpoint: by the route that the router found.
- * An address can be written in more ways than one (`/auth/token/%75ser`, `http://host/auth/token/user`), and
- * the router reads them all.
+ * Returns the flow of a request by its matched route, or null if it is not for a token endpoint. The route is
+ * reliable, unlike the URL, which can be written in several ways (`/auth/token/%75ser`,
+ * `http://host/auth/token/user`).
  */
 export function tokenFlowOf({ method, url, routeOptions }: RoutedRequest): TokenFlow | null {
   return findTokenFlow(method, routeOptions?.url ?? url);
 }
 
-/** Whether a request is one for `POST /auth/introspect`, however its address is written. */
+/** Returns true for a request to `POST /auth/introspect`, however its URL is written. */
 export function isIntrospection({ method, url, routeOptions }: RoutedRequest): boolean {
   const path = (routeOptions?.url ?? url).split('?', 1)[0]!.toLowerCase();
   return method === 'POST' && path.replace(/\/$/, '') === '/auth/introspect';
 }
 
 /**
- * Has the OpenID Connect callback take forms only, and everything else, for which the specification wants
- * JSON, none. To be called before the routes are built.
+ * Makes the endpoints in FORM_ENDPOINTS accept only forms, and all others, for which the specification
+ * requires JSON, refuse forms. Call it before the routes are registered.
  */
 export function requireBodyTypes(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
@@ -85,13 +82,13 @@ export function requireBodyTypes(instance: FastifyInstance): void {
 const FORM = /^application\/x-www-form-urlencoded\b/i;
 
 const requireForm: onRequestHookHandler = ({ headers }, _reply, done) => {
-  // Without a type there is no body, or one that is refused later.
+  // A request without Content-Type has no body, or one that is refused later.
   if (FORM.test(headers['content-type'] ?? 'application/x-www-form-urlencoded')) done();
   else done(problems.unsupportedMediaType('The body must be a form (application/x-www-form-urlencoded).'));
 };
 
 const refuseForm: onRequestHookHandler = ({ headers }, _reply, done) => {
-  // curl and others send this type with an empty body, which is none.
+  // curl and other clients send this type even with an empty body, which is allowed.
   if (FORM.test(headers['content-type'] ?? '') && headers['content-length'] !== '0')
     done(problems.unsupportedMediaType());
   else done();

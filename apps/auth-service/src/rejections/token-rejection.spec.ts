@@ -30,17 +30,20 @@ describe('the reason → status table', () => {
     expect(rejectionStatus(flow, reason, 'resolution')).toBe(status);
   });
 
-  it.each<TokenFlow>(['trust', 'trust-simple'])('tells a failed proof from an unknown user in %s', (flow) => {
-    expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'proof')).toBe(401);
-    expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'resolution')).toBe(422);
-  });
+  it.each<TokenFlow>(['trust', 'trust-simple'])(
+    'has different statuses for a wrong proof and an unknown user in %s',
+    (flow) => {
+      expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'proof')).toBe(401);
+      expect(rejectionStatus(flow, TokenRejectionReason.AuthenticationFailed, 'resolution')).toBe(422);
+    },
+  );
 
-  it('counts a failure without a stage as one of the proof', () => {
+  it('treats a failure without a stage as a failed proof', () => {
     expect(rejectionStatus('trust', TokenRejectionReason.AuthenticationFailed, null)).toBe(401);
     expect(rejectionStatus('password', TokenRejectionReason.AuthenticationFailed, null)).toBe(401);
   });
 
-  it('names no stage unless the rejection has one', () => {
+  it('has no stage unless the rejection is created with one', () => {
     const wrongPassword = new TokenRejected(
       TokenRejectionReason.AuthenticationFailed,
       'Authentication failed.',
@@ -54,7 +57,7 @@ describe('the reason → status table', () => {
     }
   });
 
-  it('treats a reason that a flow never gives as a programming error', () => {
+  it('throws a RangeError for a reason that the flow never uses', () => {
     expect(() => rejectionStatus('trust', TokenRejectionReason.TokenRevoked, 'proof')).toThrow(RangeError);
   });
 });

@@ -1,4 +1,4 @@
-/** Why a token endpoint responds as it does. Source: authentication spec, TokenRejectionReason. */
+/** The outcome of a token request. Source: authentication spec, TokenRejectionReason. */
 export enum TokenRejectionReason {
   Successful = 0,
   AuthenticationFailed = 1,
@@ -11,7 +11,7 @@ export enum TokenRejectionReason {
   InvalidGrant = 8,
 }
 
-/** Every reason but Successful. */
+/** Every reason except Successful. */
 export type Rejection = Exclude<TokenRejectionReason, TokenRejectionReason.Successful>;
 
 export const REASONS = Object.values(TokenRejectionReason).filter((each) => typeof each === 'number');
@@ -20,12 +20,13 @@ export const REJECTIONS = REASONS.filter(
 );
 
 /**
- * Where in a trust request authentication failed: at the proof of the application, or at finding the user.
+ * The stage at which a trust request failed: the application's proof, or the resolution of the user or
+ * persona.
  */
 export type RejectionStage = 'proof' | 'resolution';
 
 type RejectionStatus = 400 | 401 | 422;
-/** `null`: this flow never rejects for this reason. */
+/** Null if the flow never rejects with the reason. */
 type Cell = RejectionStatus | Record<RejectionStage, RejectionStatus> | null;
 
 const trust = {
@@ -51,8 +52,7 @@ const singleSignOn = {
 } as const satisfies Record<Rejection, Cell>;
 
 /**
- * THE reason → status table, a column for each token flow. A new reason without its statuses does not
- * compile.
+ * The HTTP status of each rejection reason, by token flow. A new reason without statuses does not compile.
  */
 export const REJECTION_STATUS = {
   refresh: {
@@ -88,19 +88,21 @@ export const REJECTION_STATUS = {
     [TokenRejectionReason.InvalidGrant]: 401,
   },
   openid: singleSignOn,
-  // The second half of a single sign-on.
+  // The second half of a single sign-on, so the same statuses as openid.
   code: singleSignOn,
-  // As the flow that replaces it: the specification names 400 and 401 for OpenID Connect.
+  // The same statuses as openid, its successor: the specification has 400 and 401 for OpenID Connect.
   windows: singleSignOn,
 } as const satisfies Record<string, Record<Rejection, Cell>>;
 
-/** The token flows. Each has one endpoint, and perhaps an obsolete second name of it. */
+/** A token flow. Each has one endpoint, and some an obsolete alias. */
 export type TokenFlow = keyof typeof REJECTION_STATUS;
-/** All of them; an application may be permitted any. */
+/** All token flows. An application may be permitted any of them. */
 export const TOKEN_FLOWS = Object.keys(REJECTION_STATUS) as readonly TokenFlow[];
 
-/** The HTTP status of a rejection. Without a stage it counts as one of the proof.
- *  @throws {RangeError} for a reason that the flow never gives: a programming error, not a response. */
+/**
+ * Returns the HTTP status of a rejection. A null stage counts as `proof`.
+ * @throws {RangeError} for a reason that the flow never uses, which is a programming error
+ */
 export function rejectionStatus(
   flow: TokenFlow,
   reason: Rejection,
@@ -112,9 +114,11 @@ export function rejectionStatus(
   return typeof cell === 'number' ? cell : cell[stage ?? 'proof'];
 }
 
-/** A token request that gets a rejection. `message` is public and does not help guessing: an unknown user, a
- *  locked account and a wrong password have the same one. `privateDetail` goes to the log and the audit row,
- *  never to the caller. */
+/**
+ * Thrown to reject a token request. `message` is public and the same for an unknown user, a locked account
+ * and a wrong password, so that it does not help guessing. `privateDetail` is written to the log and the
+ * audit row, and never sent to the caller.
+ */
 export class TokenRejected extends Error {
   override readonly name = 'TokenRejected';
   readonly stage: RejectionStage | null;

@@ -8,8 +8,8 @@ const INTERVAL_MS = 1_000;
 const PARTITIONS = ['revocation', 'session_revocation'] as const;
 
 /**
- * Validators read each time what is dated within the last 30 s at least. A revocation that was visible at
- * this age is read by all of them.
+ * SQL: true if a revocation is at most 10 s old. Every poll of a validator reads at least the revocations
+ * dated within the last 30 s, so every validator reads a revocation that is visible at this age.
  */
 const IN_TIME = `revocation_date > clock_timestamp() - interval '10 seconds'`;
 
@@ -18,15 +18,15 @@ const batch = (table: string, condition: string): string => `
     SELECT ctid FROM auth.${table} WHERE NOT confirmed AND ${condition}
     ORDER BY revocation_date LIMIT 1000 FOR UPDATE SKIP LOCKED))`;
 
-/** The date stays. The row was committed before this statement saw it, and then it was young enough. */
+/** Marks rows as confirmed. They keep their date, because they were committed while it was recent enough. */
 const confirmStatement = (table: string): string => `
   UPDATE auth.${table} SET confirmed = true WHERE ${batch(table, IN_TIME)}`;
 
 /**
- * The row stays unconfirmed, because this commit may be late too: a later run confirms it or dates it anew
- * again.
+ * Gives late rows a new date. They stay unconfirmed, because this commit may be late too: a later run
+ * confirms or redates them.
  */
-const dateAnewStatement = (table: string): string => `
+const redateStatement = (table: string): string => `
   UPDATE auth.${table} SET
     interrupts_at = CASE WHEN interrupts_at = revocation_date THEN present.at ELSE interrupts_at END,
     revocation_date = present.at
@@ -35,9 +35,9 @@ const dateAnewStatement = (table: string): string => `
   RETURNING 1`;
 
 /**
- * Puts revocations in force whose commit was so late that no validator reads their date any more, whether or
- * not the request that wrote them still waits. Any replica does it for all; rows that another has locked are
- * passed over.
+ * Confirms revocations that were committed in time, and redates those committed so late that validators no
+ * longer read their date, even if the request that wrote them has ended. Every replica handles the rows of
+ * all replicas; rows locked by another one are skipped.
  */
 @Injectable()
 export class ConfirmRevocationsJob extends RecurringJob {
@@ -54,7 +54,7 @@ export class ConfirmRevocationsJob extends RecurringJob {
   async run(): Promise<void> {
     for (const table of PARTITIONS) {
       await this.dataSource.query(confirmStatement(table));
-      const [rows] = await this.dataSource.query<[unknown[], number]>(dateAnewStatement(table));
+      const [rows] = await this.dataSource.query<[unknown[], number]>(redateStatement(table));
       this.late.inc(rows.length);
     }
   }

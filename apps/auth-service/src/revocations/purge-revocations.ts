@@ -1,17 +1,17 @@
 import { PURGE_BATCH, purgeBatch } from '../purge-batch';
 
 /**
- * No token lives longer than 366 days (the verifier refuses others), and one that a revocation covers was
- * issued before it. The hour is for clocks that differ.
+ * SQL: true if every token that the revocation covers has expired. A revocation covers tokens issued before
+ * it, and the verifier refuses tokens with a lifetime over 366 days. The extra hour covers clock skew.
  */
 const OLD = `revocation_date < now() - interval '366 days 1 hour'`;
 
-/** Revocations of tokens whose expiry is known. */
+/** Deletes revocations of single tokens with a known expiry. */
 export const PURGE_TOKEN_REVOCATIONS = purgeBatch('revocation', 'expires_at < now()', 'expires_at');
 
 /**
- * Revocations of sessions. A refresh family that was opened while its session was being revoked is ended with
- * it: nothing else would say so any more.
+ * Deletes revocations of sessions, and ends the session's refresh family if it was opened while the session
+ * was being revoked: after this, nothing else would mark it as ended.
  */
 export const PURGE_SESSION_REVOCATIONS = `
   WITH batch AS MATERIALIZED (
@@ -26,7 +26,7 @@ export const PURGE_SESSION_REVOCATIONS = `
   )
   SELECT count(*)::int AS removed FROM removed`;
 
-/** Everything else of persons and users, and tokens whose expiry is not known. */
+/** Deletes old revocations of persons, users, and tokens with an unknown expiry. */
 export const PURGE_OLD_REVOCATIONS = purgeBatch('revocation', OLD, 'revocation_date');
-/** Everything else of subjects and applications. */
+/** Deletes old revocations of subjects and applications. */
 export const PURGE_OLD_SESSION_REVOCATIONS = purgeBatch('session_revocation', OLD, 'revocation_date');

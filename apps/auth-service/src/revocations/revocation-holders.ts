@@ -1,8 +1,8 @@
 import { parseSubject } from '../identity/identity';
 
 /**
- * Who holds the quota of a caller with this subject: the subject itself, but for technicians without an
- * account their provider. An application may name as many of those as it likes.
+ * Returns the holder of a caller's quota: the subject, or the provider for a technician without an account,
+ * because an application can name any number of such technicians.
  */
 export function callerHolder(subject: string): string {
   const parsed = parseSubject(subject);
@@ -10,12 +10,12 @@ export function callerHolder(subject: string): string {
   return `caller:technician:${String(parsed.providerId)}`;
 }
 
-/** Who holds the quota of all callers of an application; empty: of those of none. */
+/** Returns the holder of an application's quota. Empty text: callers without an application. */
 export function applicationHolder(application: string): string {
   return `application:${application}`;
 }
 
-/** True for a caller whom only the application has named, and no store knows. */
+/** Returns true for a technician without an account, whom the application named and no store knows. */
 export function isNamedOnly(subject: string): boolean {
   return parseSubject(subject)?.kind === 'technician-name';
 }

@@ -4,9 +4,9 @@ import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { RevocationKey } from './revocation';
 
-// Hand-written SQL: the conflicting row is locked and judged as it is then, so that one statement decides for
-// all replicas, by the database's clock. A window that ends more than a minute ahead was opened before the
-// clock was set back.
+// Hand-written SQL: ON CONFLICT locks the row and evaluates its latest version, so that one statement decides
+// for all replicas, by the database's clock. A window that ends more than a minute ahead was opened before
+// the clock was set back and starts anew.
 const TAKE = `
   WITH taken AS (
     INSERT INTO auth.revocation_quota AS quota (subject, window_ends_at, used)
@@ -21,8 +21,9 @@ const TAKE = `
   SELECT EXISTS (SELECT 1 FROM taken) AS taken,
     (SELECT extract(epoch FROM window_ends_at - now()) FROM auth.revocation_quota WHERE subject = $1)::float8 AS "waitSeconds"`;
 
-// Only the specification's domains can hold revocations that count for a caller. It stops at the limit. The
-// order has the caller's index read whatever the statistics say.
+// Reads auth.revocation only: revocations that count against a caller are of the specification's domains,
+// which that partition holds. The count stops at the limit. ORDER BY makes the planner use the index by
+// caller whatever its statistics are.
 const isFull = (which: 'own' | 'NOT own'): string => `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocation WHERE domain = $3 AND identifier = $4 AND revoked_by_subject = ANY ($1::text[]) AND ${which}
@@ -35,7 +36,8 @@ const isFull = (which: 'own' | 'NOT own'): string => `
 const IS_FULL_OF_OTHERS = isFull('NOT own');
 const IS_FULL_OF_OWN = isFull('own');
 
-// Technicians without an account may revoke their own subject too, which is in auth.session_revocation.
+// Reads both partitions: own revocations of technicians without an account count too, and those of their
+// subject are in auth.session_revocation.
 const IS_FULL_OF_APPLICATION = `
   SELECT count(*) >= $2::int AND NOT EXISTS (
     SELECT 1 FROM auth.revocations WHERE domain = $3 AND identifier = $4 AND counted_client = $1
@@ -44,22 +46,24 @@ const IS_FULL_OF_APPLICATION = `
     SELECT 1 FROM auth.revocations WHERE counted_client = $1 ORDER BY revocation_date LIMIT $2::int
   ) AS live`;
 
-/** Windows that are over. */
+/** Deletes the quota windows that have ended. */
 export const PURGE_REVOCATION_QUOTAS = purgeBatch(
   'revocation_quota',
   `window_ends_at < now() - interval '1 minute'`,
   'window_ends_at',
 );
 
-/** Counts what callers revoke of others, and technicians without an account of their own too, except
- *  sessions; for all replicas. */
+/**
+ * Counts, for all replicas, the revocations that callers set on tokens of others. For technicians without an
+ * account, revocations of own tokens count too, except of sessions.
+ */
 @Injectable()
 export class RevocationQuotasRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Takes one of a holder's revocations of this minute. Null: taken; else the seconds until the minute is
-   * over.
+   * Takes one revocation from the holder's quota for this minute. Returns null if taken; otherwise the
+   * seconds until the minute is over.
    */
   async take(holder: string, perMinute: number): Promise<number | null> {
     const [row] = await this.dataSource.query<{ taken: boolean; waitSeconds: number | null }[]>(TAKE, [
@@ -70,19 +74,20 @@ export class RevocationQuotasRepository {
   }
 
   /**
-   * True when as many revocations of the caller's are kept as may be, and `key` is none of them.
-   * @param subjects the caller's names
+   * Returns true if the caller has at least `limit` stored revocations of tokens of others, and `key` is not
+   * among them.
+   * @param subjects every subject of the caller
    */
   isFull(subjects: readonly string[], limit: number, key: RevocationKey): Promise<boolean> {
     return this.ask(IS_FULL_OF_OTHERS, subjects, limit, key);
   }
 
-  /** The same of those that are about the caller's own tokens. */
+  /** Like `isFull`, for revocations of the caller's own tokens. */
   isFullOfOwn(subjects: readonly string[], limit: number, key: RevocationKey): Promise<boolean> {
     return this.ask(IS_FULL_OF_OWN, subjects, limit, key);
   }
 
-  /** The same of all that count for one application. */
+  /** Like `isFull`, for all revocations that count against an application. */
   isFullOfApplication(application: string, limit: number, key: RevocationKey): Promise<boolean> {
     return this.ask(IS_FULL_OF_APPLICATION, application, limit, key);
   }

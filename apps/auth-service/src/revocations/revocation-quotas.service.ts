@@ -12,18 +12,21 @@ import type { RevocationQuota } from './revocation-refusal';
 import type { RevocationKey } from './revocation';
 import { RevocationQuotasRepository } from './revocation-quotas.repository';
 
-/** A place becomes free when a revocation expires: an hour after its token, or 366 days after it was set. */
+/**
+ * Retry-After when the limit of stored revocations is reached. A stored revocation expires an hour after its
+ * token, or 366 days after it was set.
+ */
 const FULL_RETRY_SECONDS = 3_600;
 
 /**
- * How much callers who are no administrators may revoke of others: so many a minute, and so many at a time.
- * Each counts for the caller, under whichever name the caller comes, and for the application: its callers may
- * be as many as it likes to name.
+ * Limits the revocations that callers who are not administrators set on tokens of others, per minute and in
+ * total. Each revocation counts against the caller, under any of the caller's subjects, and against the
+ * application, because an application can name any number of callers.
  */
 @Injectable()
 export class RevocationQuotas {
-  /** Holders whose minute is used up: a flood of theirs is not counted in the database. */
-  private readonly usedUp: RefusedBuckets;
+  /** Holders that have used up their quota for the current minute. Refusing them needs no database query. */
+  private readonly exhausted: RefusedBuckets;
 
   constructor(
     private readonly repository: RevocationQuotasRepository,
@@ -31,11 +34,12 @@ export class RevocationQuotas {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
     @Inject(CLOCK) clock: Clock,
   ) {
-    this.usedUp = new RefusedBuckets(clock);
+    this.exhausted = new RefusedBuckets(clock);
   }
 
   /**
-   * Counts a revocation of the caller's. Returns the application that it counts for.
+   * Counts a revocation against the caller and the application. Returns the application; empty if the caller
+   * has none.
    * @throws {RevocationQuotaExceeded}
    */
   async take(key: RevocationKey, { subject, clientId, ...caller }: Caller): Promise<string> {
@@ -44,7 +48,7 @@ export class RevocationQuotas {
     this.refuseKnown('per-minute', named);
     this.refuseKnown('application-per-minute', applicationHolder(application));
     const subjects = await this.identities.subjectsOf({ ...caller, subject, clientId });
-    // The caller first: one who has no more left takes nothing from the application.
+    // The caller is counted first: a caller whose quota is used up takes nothing from the application's.
     await this.takeOne('per-minute', callerHolder(subjects[0]), named);
     await this.takeOne('application-per-minute', applicationHolder(application));
     const { REVOCATIONS_PER_CALLER, REVOCATIONS_PER_APPLICATION } = this.config;
@@ -56,8 +60,8 @@ export class RevocationQuotas {
   }
 
   /**
-   * Bounds the revocations of single tokens of the caller's own: each refresh makes another. Its sessions can
-   * always be ended.
+   * Limits the stored revocations of the caller's own single tokens, because each refresh issues another
+   * token. Ending an own session is never limited.
    * @throws {RevocationQuotaExceeded}
    */
   async checkOwn(key: RevocationKey, caller: Caller): Promise<void> {
@@ -67,11 +71,15 @@ export class RevocationQuotas {
   }
 
   private refuseKnown(quota: RevocationQuota, holder: string): void {
-    const waitSeconds = this.usedUp.waitSeconds(holder);
+    const waitSeconds = this.exhausted.waitSeconds(holder);
     if (waitSeconds !== null) throw new RevocationQuotaExceeded(quota, wholeSeconds(waitSeconds));
   }
 
-  /** @param alias another name of the holder, by which it is known before anything is looked up */
+  /**
+   * Takes one revocation from a holder's quota for this minute.
+   * @param alias the holder's name by the caller's current subject, which `refuseKnown` checks without a
+   * look-up
+   */
   private async takeOne(
     quota: 'per-minute' | 'application-per-minute',
     holder: string,
@@ -81,7 +89,7 @@ export class RevocationQuotas {
     const limit = quota === 'per-minute' ? REVOCATIONS_PER_MINUTE : REVOCATIONS_PER_MINUTE_PER_APPLICATION;
     const waitSeconds = await this.repository.take(holder, limit);
     if (waitSeconds === null) return;
-    this.usedUp.remember(alias, waitSeconds);
+    this.exhausted.remember(alias, waitSeconds);
     throw new RevocationQuotaExceeded(quota, wholeSeconds(waitSeconds));
   }
 }

@@ -1,4 +1,4 @@
-/** A revocation that its caller may not set: it is about others, or about a service. */
+/** Thrown when the caller may not set the revocation, because it concerns another user or a service. */
 export class RevocationForbidden extends Error {
   override readonly name = 'RevocationForbidden';
 
@@ -7,7 +7,7 @@ export class RevocationForbidden extends Error {
   }
 }
 
-/** The bounds on what callers who are no administrators revoke. */
+/** The quotas on revocations by callers who are not administrators. */
 export const REVOCATION_QUOTAS = [
   'per-minute',
   'live',
@@ -17,10 +17,7 @@ export const REVOCATION_QUOTAS = [
 ] as const;
 export type RevocationQuota = (typeof REVOCATION_QUOTAS)[number];
 
-/**
- * The caller has revoked as much of others, or as many tokens of its own, as it may, or its application has.
- * Answered as 429 with Retry-After.
- */
+/** Thrown when the caller or its application has used up a quota. The response is 429 with Retry-After. */
 export class RevocationQuotaExceeded extends Error {
   override readonly name = 'RevocationQuotaExceeded';
 

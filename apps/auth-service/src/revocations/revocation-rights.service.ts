@@ -8,7 +8,7 @@ import { entitlementOf } from './revocation';
 import type { Entitlement, RevocationKey } from './revocation';
 import type { IssuedToken } from './revocations.repository';
 
-/** Decides whether callers may revoke something, and why. */
+/** Decides whether a caller may set a revocation, and on which grounds. */
 @Injectable()
 export class RevocationRights {
   constructor(
@@ -17,7 +17,10 @@ export class RevocationRights {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  /** Null: the caller may not. @param token what `key` names, if that is a token of this service */
+  /**
+   * Returns the caller's entitlement to a revocation; null if there is none.
+   * @param token the token that `key` names, if it is one of this service
+   */
   async find(key: RevocationKey, caller: Caller, token: IssuedToken | null): Promise<Entitlement | null> {
     const policy = this.config.REVOCATION_WRITE_POLICY;
     const byToken = entitlementOf(policy, caller, key, token?.subject === caller.subject);
@@ -25,7 +28,10 @@ export class RevocationRights {
     return (await this.isOwner(key, caller, token)) ? 'own' : byToken;
   }
 
-  /** A session or token from before an account was linked has another subject than the caller's. */
+  /**
+   * Returns true if the session, token or subject belongs to the caller under any of the caller's subjects.
+   * Sessions and tokens from before an account was linked have another subject than the current token.
+   */
   private async isOwner(
     { domain, identifier }: RevocationKey,
     caller: Caller,

@@ -6,7 +6,7 @@ import type { RevocationPosition } from './revocations.repository';
 
 const PAGE_SIZE = 2_000;
 
-/** Feeds this service's own guard straight from the table. */
+/** The revocation source of this service's own guard. It reads the table directly. */
 @Injectable()
 export class RevocationTable implements RevocationSource {
   constructor(private readonly repository: RevocationsRepository) {}
@@ -27,7 +27,7 @@ export class RevocationTable implements RevocationSource {
   async readPage(from: Date | string, signal?: AbortSignal): Promise<RevocationPage> {
     signal?.throwIfAborted();
     const after = typeof from === 'string' ? readPosition(from) : null;
-    // Before the list: what is not in it may be dated up to then.
+    // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
     const present = await this.repository.present();
     const since = typeof from === 'string' ? new Date(0) : from;
     const rows = await this.repository.list(since, PAGE_SIZE, after);

@@ -1,8 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { RevocationDomain } from './revocation';
 
-/** One entry of the revocation registry. Partition `auth.revocation` holds the domains `jti`, `svc-personid`
- *  and `internal-legacy`, `auth.session_revocation` holds `sid`, `sub` and `client_id`. */
+/**
+ * One entry of the revocation registry. Partition `auth.revocation` holds the domains `jti`, `svc-personid`
+ * and `internal-legacy`; `auth.session_revocation` holds `sid`, `sub` and `client_id`.
+ */
 @Entity({ schema: 'auth', name: 'revocations' })
 @Index('revocations_date', ['revocationDate', 'domain', 'identifier'])
 export class RevocationEntity {
@@ -12,7 +14,7 @@ export class RevocationEntity {
   @PrimaryColumn({ type: 'text', collation: 'C' })
   identifier!: string;
 
-  /** Whole milliseconds, so that the date a caller sees is exactly the date the list filters by. */
+  /** In whole milliseconds, so that the date in a response is exactly the date by which the list filters. */
   @Column({ name: 'revocation_date', type: 'timestamptz', precision: 3 })
   revocationDate!: Date;
 
@@ -23,37 +25,41 @@ export class RevocationEntity {
   revokedByClient!: string | null;
 
   /**
-   * From when on no token that it covers is valid any more, if that is sooner than 366 days after its date;
-   * else null.
+   * The time after which every covered token has expired, if it is less than 366 days after `revocationDate`;
+   * otherwise null.
    */
   @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
   expiresAt!: Date | null;
 
-  /** True when the caller revoked its own token or session. Rows with false count when a caller who is no
-   *  administrator is checked. */
+  /**
+   * True if the caller revoked its own token or session. Rows with false count against the quota of a caller
+   * who is not an administrator.
+   */
   @Column({ type: 'boolean', default: false })
   own!: boolean;
 
-  /** When the user, an administrator or an operator last set it; that ends sign-ins under way. A revocation
-   *  of an application, or by HTTP of a service, does not set it. */
+  /**
+   * The last time that the user, an administrator or an operator set it. That interrupts sign-ins in
+   * progress. A revocation of an application, or over HTTP of a service, does not set it.
+   */
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;
 
-  /** The application whose quota it counts against, empty for none; null: it counts against none. */
+  /** The application whose quota it counts against; empty: callers without an application; null: no quota. */
   @Column({ name: 'counted_client', type: 'text', collation: 'C', nullable: true })
   countedClient!: string | null;
 
   /**
-   * Seen committed while its date was young enough for every validator to read it. Release 1.0.0 leaves it
-   * true.
+   * True once the row was seen committed while its date was recent enough for every validator to read it.
+   * Release 1.0.0 writes true.
    */
   @Column({ type: 'boolean', default: true })
   confirmed!: boolean;
 }
 
 /**
- * How many revocations of others a caller, or all callers of an application, have set in the present minute.
- * The table is UNLOGGED.
+ * The number of revocations that count against the quota of a caller, or of all callers of an application, in
+ * the current minute. The table is UNLOGGED.
  */
 @Entity({ schema: 'auth', name: 'revocation_quota' })
 @Index('revocation_quota_window_ends_at', ['windowEndsAt'])

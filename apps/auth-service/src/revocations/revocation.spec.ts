@@ -24,11 +24,11 @@ describe('revocations', () => {
     ['TOKEN', 'jti'],
     ['person', null],
     ['constructor', null],
-  ])('know the path domain %s as %p', (segment, domain) => {
+  ])('read the path domain %s as %p', (segment, domain) => {
     expect(revocationDomain(segment)).toBe(domain);
   });
 
-  it('take canonical decimals for persons and users', () => {
+  it('accept canonical decimals for persons and users', () => {
     for (const identifier of ['1', '1001', '9007199254740991']) {
       expect(isRevocationIdentifier('svc-personid', identifier)).toBe(true);
     }
@@ -52,11 +52,11 @@ describe('revocations', () => {
     ['sub', 'technician:815:a\u0000b', false],
     ['client_id', 'demo-backend', true],
     ['client_id', '', false],
-  ] as const)('take for %s the identifier %p: %p', (domain, identifier, taken) => {
-    expect(isRevocationIdentifier(domain, identifier)).toBe(taken);
+  ] as const)('accept for %s the identifier %p: %p', (domain, identifier, isAccepted) => {
+    expect(isRevocationIdentifier(domain, identifier)).toBe(isAccepted);
   });
 
-  it('write the UUIDs of tokens and sessions in lower case, and nothing else', () => {
+  it('lower-case the UUIDs of tokens and sessions, and no other identifiers', () => {
     const sid = '7F3C1A52-7A61-4C5E-9B33-1F1F0A4C8D11';
     expect(canonicalIdentifier('jti', sid)).toBe(sid.toLowerCase());
     expect(canonicalIdentifier('sid', sid)).toBe(sid.toLowerCase());
@@ -64,7 +64,7 @@ describe('revocations', () => {
     expect(canonicalIdentifier('jti', 'Some-Token')).toBe('Some-Token');
   });
 
-  it('take any printable token id', () => {
+  it('accept any printable token id', () => {
     expect(isRevocationIdentifier('jti', 'Ärger / 17')).toBe(true);
     for (const identifier of ['', 'a\u0000b', '\ud800', 'x'.repeat(256)]) {
       expect(isRevocationIdentifier('jti', identifier)).toBe(false);
@@ -93,12 +93,12 @@ describe('revocations', () => {
     ).toEqual({ domain: 'jti', identifier: 't-1', revocationDate: '2026-01-01T10:00:00.120+00:00' });
   });
 
-  it('have the domains of the specification and ours, and its earliest date', () => {
+  it('have the domains of the specification, the additional ones, and the default minDate', () => {
     expect(DOMAIN_CHOICE).toBe('svc-personid, internal-legacy, jti, sid, sub, client_id, token');
     expect(DEFAULT_MIN_DATE.toISOString()).toBe('2018-11-19T00:00:00.000Z');
   });
 
-  it('of one token or session cover it whenever it was issued, all others by date', () => {
+  it('cover a single token or session regardless of date, and everything else by issue date', () => {
     expect(REVOCATION_DOMAINS.filter((domain) => !isDated(domain))).toEqual(['jti', 'sid']);
   });
 });
@@ -126,7 +126,7 @@ describe('a caller is entitled to a revocation', () => {
     expect(entitlementOf('any-token', caller(), person('1'), false)).toBe('by-policy');
   });
 
-  it('as the person themselves, or as an administrator, under self-or-admin', () => {
+  it('for itself, or as an administrator, under self-or-admin', () => {
     const strict = (key: RevocationKey, who = caller(), isOwner = false): Entitlement | null =>
       entitlementOf('self-or-admin', who, key, isOwner);
     expect(strict(person('1001'))).toBe('own');
@@ -144,7 +144,7 @@ describe('a caller is entitled to a revocation', () => {
     expect(strict(token('t-2'), caller({ roles: ['CustomerGlobalAdministrator'] }))).toBe('administrator');
   });
 
-  it('by its own token whose id is written in upper case', () => {
+  it('for its own token if the id is in upper case', () => {
     const tokenId = SID.toUpperCase();
     expect(entitlementOf('self-or-admin', caller({ tokenId }), token(SID), false)).toBe('own');
   });

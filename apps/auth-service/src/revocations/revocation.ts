@@ -3,18 +3,18 @@ import type { Caller } from '@platform/access-tokens';
 import { z } from 'zod';
 import { isLegacySubject, parseSubject } from '../identity/identity';
 
-/** What the specification knows how to revoke. */
+/** The revocation domains of the specification. */
 export const SPECIFIED_DOMAINS = ['svc-personid', 'internal-legacy', 'jti'] as const;
 export const REVOCATION_DOMAINS = [...SPECIFIED_DOMAINS, 'sid', 'sub', 'client_id'] as const;
 export type RevocationDomain = (typeof REVOCATION_DOMAINS)[number];
 
-/** What a revocation is found by. */
+/** The key of a revocation. */
 export interface RevocationKey {
   domain: RevocationDomain;
   identifier: string;
 }
 
-/** One entry of the registry, as the wire has it. Source: authentication spec, Revocation. */
+/** One entry of the registry in API responses. Source: authentication spec, Revocation. */
 export interface Revocation extends RevocationKey {
   /** ISO 8601 with offset, to the millisecond. */
   revocationDate: string;
@@ -25,10 +25,10 @@ const PATH_DOMAINS: ReadonlyMap<string, RevocationDomain> = new Map([
   ['token', 'jti'],
 ]);
 
-/** What a path segment may be, for messages. */
+/** The accepted values of the path's domain segment, for messages. */
 export const DOMAIN_CHOICE = [...PATH_DOMAINS.keys()].join(', ');
 
-/** The domain that a path segment names (`token` is an alias of `jti`), or null. */
+/** Returns the domain that a path segment names (`token` is an alias of `jti`), or null. */
 export function revocationDomain(segment: string): RevocationDomain | null {
   return PATH_DOMAINS.get(segment.toLowerCase()) ?? null;
 }
@@ -37,7 +37,8 @@ const TEXT = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
- * True for an identifier in the one spelling that the domain has for it: what is revoked must not have two.
+ * Returns true if the identifier is in the domain's canonical spelling. Two spellings of one identifier would
+ * be two revocations.
  */
 export function isRevocationIdentifier(domain: RevocationDomain, identifier: string): boolean {
   switch (domain) {
@@ -55,15 +56,15 @@ export function isRevocationIdentifier(domain: RevocationDomain, identifier: str
 }
 
 /**
- * An identifier in the one spelling that tokens have it in: the UUIDs of tokens and sessions in lower case
- * (RFC 9562 section 4).
+ * Returns the identifier in the spelling that tokens use: UUIDs of tokens and sessions in lower case (RFC
+ * 9562 section 4), anything else unchanged.
  */
 export function canonicalIdentifier(domain: RevocationDomain, identifier: string): string {
   const lowerCase = identifier.toLowerCase();
   return (domain === 'jti' || domain === 'sid') && isUuid(lowerCase) ? lowerCase : identifier;
 }
 
-/** True for a UUID in lower case. */
+/** Returns true for a lower-case UUID. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
@@ -74,8 +75,8 @@ export const DEFAULT_MIN_DATE = new Date('2018-11-19T00:00:00Z');
 const dateOrDateTime = z.union([z.iso.datetime({ offset: true, local: true }), z.iso.date()]);
 
 /**
- * The instant that a `minDate` query names: a date or a date-time with offset; without one it is UTC. A space
- * where the `+` of an offset was decoded is understood. Null for anything else.
+ * Parses a `minDate` query: a date, or a date-time whose offset defaults to UTC. Accepts a space in place of
+ * the offset's `+`, which URL decoding turns into a space. Returns null for anything else.
  */
 export function parseMinDate(text: string): Date | null {
   const restored = text.trim().replace(/ (\d{2}:\d{2})$/, '+$1');
@@ -87,7 +88,7 @@ export function parseMinDate(text: string): Date | null {
   return Number.isNaN(instant.getTime()) ? null : instant;
 }
 
-/** A row of the registry as the wire has it. */
+/** Maps a row of the registry to its API representation. */
 export function toWire({
   domain,
   identifier,
@@ -96,24 +97,24 @@ export function toWire({
   return { domain, identifier, revocationDate: formatRevocationDate(revocationDate) };
 }
 
-/** A revocation date as the wire has it: ISO 8601 with an offset. */
+/** Formats a revocation date for the API: ISO 8601 with an offset. */
 export function formatRevocationDate(instant: Date): string {
   return instant.toISOString().replace('Z', '+00:00');
 }
 
 /**
- * Who may set the specification's revocations. `any-token` is what it says; `self-or-admin` allows callers
- * only themselves.
+ * Who may set revocations in the specification's domains. `any-token`: every caller, as the specification
+ * says; `self-or-admin`: administrators, and callers for themselves.
  */
 export type RevocationWritePolicy = 'any-token' | 'self-or-admin';
 
-/** Why a caller may revoke something. `by-policy`: the policy allows it to any token; it has a quota. */
+/** The grounds on which a caller may revoke. `by-policy`: `any-token` allows it; a quota applies. */
 export type Entitlement = 'administrator' | 'own' | 'by-policy';
 
 /**
- * Why this caller may revoke this; null: the caller may not. The policy does not widen what the specification
- * does not know.
- * @param isOwner whether the token or session that is named is known to be the caller's
+ * Returns the caller's entitlement to set a revocation, or null. The policy `any-token` applies only to the
+ * specification's domains.
+ * @param isOwner true if the named token or session is known to be the caller's
  */
 export function entitlementOf(
   policy: RevocationWritePolicy,
@@ -127,7 +128,7 @@ export function entitlementOf(
   return policy === 'any-token' && isSpecified ? 'by-policy' : null;
 }
 
-/** True when the caller's own token says that a revocation would be about the caller. */
+/** Returns true if the caller's token itself shows that the revocation concerns the caller. */
 function namesCaller(caller: Caller, { domain, identifier }: RevocationKey): boolean {
   switch (domain) {
     case 'jti':
@@ -145,18 +146,18 @@ function namesCaller(caller: Caller, { domain, identifier }: RevocationKey): boo
   }
 }
 
-/** Domains whose revocations cover tokens by when they were issued. */
+/** Domains whose revocations cover tokens by their issue date. */
 const DATED_DOMAINS = ['svc-personid', 'internal-legacy', 'sub', 'client_id'] as const;
 
 /**
- * True for a revocation that covers tokens by when they were issued, not one token or session whenever it was
- * issued.
+ * Returns true if revocations of the domain cover tokens by their issue date; false if they cover one token
+ * or session regardless of its date.
  */
 export function isDated(domain: RevocationDomain): boolean {
   return DATED_DOMAINS.some((each) => each === domain);
 }
 
-/** Why a revocation is refused, for the caller. */
+/** Public details of a 403 for revocations, by policy. */
 export const REVOCATION_FORBIDDEN: Readonly<Record<RevocationWritePolicy, string>> = {
   'any-token': 'Only internal administrators may revoke sessions and subjects of others, and applications.',
   'self-or-admin': 'You may revoke only yourself, your own sessions and your own tokens.',

@@ -55,7 +55,7 @@ import type { RevocationQuota } from './revocation-refusal';
 import { RevocationsService } from './revocations.service';
 
 const LIST = 'revocations';
-/** Revocations that are read at a time for a caller who wants all of them. */
+/** Revocations read per statement for a request without `limit`. */
 const WHOLE_LIST_STEP = 2_000;
 const UNKNOWN_DOMAIN = `The domain must be one of ${DOMAIN_CHOICE}.`;
 const BAD_IDENTIFIER = 'The identifier is not valid for this domain.';
@@ -76,9 +76,9 @@ function RevocationPath(): MethodDecorator {
   return applyDecorators(
     ApiParam({
       name: 'domain',
-      description: `What is revoked: \`jti\` (or \`token\`) one token, and with a refresh token its whole session; \`sid\` every token of a
-session; \`svc-personid\` every token of a person, \`internal-legacy\` of an internal user, \`sub\` of any subject, \`client_id\` of an
-application, issued up to then. In any letter case.`,
+      description: `The domain of the revocation, in any letter case. \`jti\` (or \`token\`): one token; for a refresh token its whole session.
+\`sid\`: every token of a session. The others cover the tokens issued up to the revocation: \`svc-personid\` those of a person,
+\`internal-legacy\` of an internal user, \`sub\` of any subject, \`client_id\` of an application.`,
       schema: {
         type: 'string',
         examples: [...REVOCATION_DOMAINS, 'token'],
@@ -88,10 +88,10 @@ application, issued up to then. In any letter case.`,
     ApiParam({
       name: 'identifier',
       description:
-        'The claim: a `jti`, `sid`, `sub` or `client_id`, or the number of a person or user. UUIDs of tokens and sessions in any letter case.',
+        'The value of the claim `jti`, `sid`, `sub` or `client_id`, or the number of the person or user. UUIDs of tokens and sessions in any letter case.',
       example: '1003',
     }),
-    ProblemResponse(400, 'There is no such domain, or it cannot hold this identifier.', {
+    ProblemResponse(400, 'The domain is unknown, or the identifier is not valid for it.', {
       domain: { summary: 'Unknown domain', detail: UNKNOWN_DOMAIN, instance: '/auth/revocations/user/1003' },
       identifier: {
         summary: 'Not an identifier',
@@ -102,16 +102,16 @@ application, issued up to then. In any letter case.`,
   );
 }
 
-/** Why a caller may not revoke something. */
+/** Documents the 403 and 429 responses of PUT. */
 function PutRefusals(): MethodDecorator {
   return applyDecorators(
     ProblemResponse(
       403,
-      'Sessions and subjects of others, applications and the tokens of services are for internal administrators.',
+      'Only internal administrators may revoke sessions and subjects of others, applications, and tokens of services.',
       {
-        other: { summary: 'Somebody else', detail: REVOCATION_FORBIDDEN['any-token'], instance },
+        other: { summary: 'Another user', detail: REVOCATION_FORBIDDEN['any-token'], instance },
         limited: {
-          summary: 'Somebody else, with REVOCATION_WRITE_POLICY=self-or-admin',
+          summary: 'Another user, with REVOCATION_WRITE_POLICY=self-or-admin',
           detail: REVOCATION_FORBIDDEN['self-or-admin'],
           instance,
         },
@@ -124,12 +124,12 @@ function PutRefusals(): MethodDecorator {
     ),
     ProblemResponse(
       429,
-      'The caller, or all users of its application together, have set as many revocations as they may.',
+      'The caller, or all users of its application together, have reached a limit on revocations.',
       {
-        minute: { summary: 'Too many a minute', detail: QUOTA_DETAILS['per-minute'], instance },
-        live: { summary: 'Too many at a time', detail: QUOTA_DETAILS.live, instance },
+        minute: { summary: 'Limit per minute', detail: QUOTA_DETAILS['per-minute'], instance },
+        live: { summary: 'Limit of stored revocations', detail: QUOTA_DETAILS.live, instance },
         application: {
-          summary: 'Too many a minute of one application',
+          summary: 'Limit per minute of one application',
           detail: QUOTA_DETAILS['application-per-minute'],
           instance,
         },
@@ -159,7 +159,7 @@ export class RevocationsController {
     operationId: 'listRevocations',
     summary: 'List the revocations after a date',
     description:
-      'In the order of their dates. The whole list, unless `limit` asks for pages. Of sessions, subjects and applications only on request.',
+      'Ordered by date. The response is the whole list unless `limit` requests pages. Revocations of sessions, subjects and applications are listed only with `domains=all`.',
   })
   @ApiQuery(MIN_DATE_QUERY)
   @ApiOkResponse({
@@ -167,11 +167,11 @@ export class RevocationsController {
     type: [RevocationDto.Output],
     examples: {
       one: { summary: 'One revocation', value: [RITA] },
-      none: { summary: 'Nothing since', value: [] },
+      none: { summary: 'No revocation after the date', value: [] },
     },
     headers: LIST_HEADERS,
   })
-  @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+  @ProblemResponse(400, 'A query parameter is not valid; `errors` names it.', {
     minDate: NOT_A_DATE,
   })
   @RequireInternalAdministrator()
@@ -181,7 +181,7 @@ export class RevocationsController {
   ): Promise<Revocation[] | StreamableFile> {
     const after = cursor === undefined ? null : this.readCursor(cursor);
     const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
-    // Before the list: what is not in it may be dated up to then.
+    // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
     void reply.header('revocations-as-of', (await this.repository.present()).toISOString());
     const rows = await this.repository.list(minDate, limit ?? WHOLE_LIST_STEP, after, listed);
     const last = rows.at(-1);
@@ -191,7 +191,7 @@ export class RevocationsController {
     return rows.map(toWire);
   }
 
-  /** A list of any length, of which a replica holds a part at a time. */
+  /** Streams a list of any length, so that the replica holds one part of it at a time. */
   private wholeList(
     first: readonly RevocationRow[],
     minDate: Date,
@@ -219,7 +219,7 @@ export class RevocationsController {
     type: RevocationDto.Output,
     examples: { one: { summary: 'Of a person', value: RITA } },
   })
-  @ProblemResponse(404, 'It was not revoked.', {
+  @ProblemResponse(404, 'There is no such revocation.', {
     none: { summary: 'Not revoked', detail: NOT_FOUND, instance },
   })
   async get(@Param('domain') domain: string, @Param('identifier') identifier: string): Promise<Revocation> {
@@ -233,16 +233,17 @@ export class RevocationsController {
   @ApiOperation({
     operationId: 'putRevocation',
     summary: 'Revoke now',
-    description: `Sets the date to the present, also of what was revoked before. Every service refuses the tokens within two
-seconds. Signing in again works from the next second on. Every token issued before the response is covered. A caller who is no
-internal administrator may set \`REVOCATIONS_PER_MINUTE\` (100) revocations a minute of tokens that are not its own, and
-\`REVOCATIONS_PER_CALLER\` (10,000) of them are kept; one more is refused (429) until one expires. All users of one application together
-may set \`REVOCATIONS_PER_MINUTE_PER_APPLICATION\` (1,000), and \`REVOCATIONS_PER_APPLICATION\` (100,000) are kept. Technicians without an
-account count what they revoke of their own too, except sessions. \`REVOCATION_WRITE_POLICY=self-or-admin\` limits everybody
-but internal administrators to themselves.`,
+    description: `Sets the revocation's date to the current time, even if it existed before. It covers every token issued before the
+response, and every service refuses those tokens within two seconds. The user can sign in again from the next second.
+
+Limits (429) for callers who are not internal administrators, on revocations of tokens that are not their own: per caller
+\`REVOCATIONS_PER_MINUTE\` (100) a minute and \`REVOCATIONS_PER_CALLER\` (10,000) stored; for all users of one application together
+\`REVOCATIONS_PER_MINUTE_PER_APPLICATION\` (1,000) and \`REVOCATIONS_PER_APPLICATION\` (100,000). A stored revocation counts until it
+expires. For technicians without an account, revocations of their own tokens count too, except of sessions. With
+\`REVOCATION_WRITE_POLICY=self-or-admin\` only internal administrators may revoke others.`,
   })
   @RevocationPath()
-  @ApiOkResponse({ description: 'Revoked. No body.' })
+  @ApiOkResponse({ description: 'The revocation is set. No body.' })
   @PutRefusals()
   @HttpCode(200)
   async put(
@@ -281,7 +282,10 @@ but internal administrators to themselves.`,
   }
 }
 
-/** @throws {ProblemException} 400 for an unknown domain, or an identifier that the domain cannot hold */
+/**
+ * Reads the key from the path.
+ * @throws {ProblemException} 400 for an unknown domain, or an identifier that is not valid for it
+ */
 function revocationKey(segment: string, identifier: string): RevocationKey {
   const domain = revocationDomain(segment);
   if (domain === null) {
@@ -292,7 +296,7 @@ function revocationKey(segment: string, identifier: string): RevocationKey {
   return { domain, identifier: canonical };
 }
 
-/** The problem for a revocation that was refused; any other error as it is. */
+/** Maps a refused revocation to its problem; returns any other error unchanged. */
 function revocationProblem(error: unknown, policy: RevocationWritePolicy): unknown {
   if (error instanceof RevocationForbidden)
     return problems.forbidden(error.reason === 'service' ? SERVICE_FORBIDDEN : REVOCATION_FORBIDDEN[policy]);

@@ -17,7 +17,7 @@ const minDate = z
   })
   .default(DEFAULT_MIN_DATE);
 
-/** What a schema with a transformation cannot say of its input. */
+/** Documents `minDate`: a schema with a transformation cannot describe its input. */
 export const MIN_DATE_QUERY = {
   name: 'minDate',
   required: false,
@@ -35,18 +35,21 @@ export const NOT_A_DATE = {
 export const LIST_HEADERS = {
   'Revocations-As-Of': {
     description:
-      'The time, by the clock that dates revocations. A caller that polls counts back from this, not from the newest date: clocks are set back.',
+      'The current time of the clock that dates revocations. A caller that polls should count back from this time, not from the newest date, because clocks can be set back.',
     schema: { type: 'string', format: 'date-time' },
     example: '2026-03-01T12:00:00.000Z',
   },
   Link: {
-    description: 'The next page, if there may be one.',
+    description: 'The next page, if there may be more entries.',
     schema: { type: 'string' },
     example: '</auth/revocations?minDate=2026-01-01T00%3A00%3A00.000Z&limit=1000&cursor=WyJ…>; rel="next"',
   },
 };
 
-/** `limit` and `cursor` are additive: without them the whole list is answered, as the specification says. */
+/**
+ * The list query. `limit` and `cursor` are additive to the specification: without them the response is the
+ * whole list.
+ */
 export class RevocationListQueryDto extends createZodDto(
   z.object({
     minDate,
@@ -61,7 +64,7 @@ export class RevocationListQueryDto extends createZodDto(
         pattern: undefined,
         minimum: 1,
         maximum: MAX_PAGE,
-        description: 'Asks for pages of so many entries; `Link` then names the next one.',
+        description: 'Number of entries per page. `Link` then has the address of the next page.',
         example: 1_000,
       }),
     cursor: z
@@ -69,9 +72,9 @@ export class RevocationListQueryDto extends createZodDto(
       .min(1)
       .max(8_192)
       .optional()
-      .meta({ description: 'From the `Link` of the previous page.' }),
+      .meta({ description: 'The cursor from the `Link` of the previous page.' }),
     domains: z.literal('all').optional().meta({
-      description: 'Lists revocations of sessions, subjects and applications too. For validators.',
+      description: 'Also lists revocations of sessions, subjects and applications. For validators.',
     }),
   }),
 ) {}
@@ -83,7 +86,7 @@ export class RevocationDto extends createZodDto(
       identifier: z.string(),
       revocationDate: z.string().meta({ format: 'date-time', description: 'When it was set.' }),
     })
-    .meta({ description: 'What stopped working, and when.' }) satisfies z.ZodType<Revocation>,
+    .meta({ description: 'A revocation and its date.' }) satisfies z.ZodType<Revocation>,
 ) {}
 
 export const RITA: Revocation = {

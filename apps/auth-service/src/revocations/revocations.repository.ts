@@ -12,7 +12,7 @@ import type { RevocationEntity } from './revocation.entity';
 
 export type RevocationRow = Pick<RevocationEntity, 'domain' | 'identifier' | 'revocationDate'>;
 
-/** Where a page of the list ended. */
+/** The position after which the next page starts. */
 export type RevocationPosition = Pick<RevocationRow, 'revocationDate'> & {
   domain: string;
   identifier: string;
@@ -20,40 +20,43 @@ export type RevocationPosition = Pick<RevocationRow, 'revocationDate'> & {
 
 /** A revocation to write. */
 export interface NewRevocation extends RevocationKey {
-  /** Who revokes, and from where. */
+  /** The caller's subject and application, and its request's address and trace id for the audit trail. */
   subject: string;
   clientId: string | null;
   address?: string | null;
   traceId?: string | null;
   /**
-   * `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if it was not
-   * over before.
+   * `reuse`: a refresh token was used twice, and the revocation ends its session. Audited only if the session
+   * had not ended before. Default: `request`.
    */
   because?: 'request' | 'reuse';
-  /** True when the caller revokes its own token or session. Rows with false count when a caller who is no
-   *  administrator is checked. */
+  /**
+   * True if the caller revokes its own token or session. Rows with false count against the quota of a caller
+   * who is not an administrator.
+   */
   own?: boolean;
-  /** The application whose quota it counts against, empty for none; null: it counts against none. */
+  /** The application whose quota it counts against; empty: callers without an application; null: no quota. */
   countedClient?: string | null;
-  /** Ends sign-ins of the user that are under way, because it may be about what they rest on. */
+  /** True to interrupt the user's sign-ins in progress, whose evidence the revocation may concern. */
   interrupts?: boolean;
   /**
-   * When the one token that it covers expires, if that is known. Else the row is kept for 366 days, or for
-   * sessions for a day.
+   * Expiry of the single token that is revoked, if known. Otherwise the row is kept for 366 days, or 25 hours
+   * for a session.
    */
   expiresAt?: Date | null;
 }
 
-/** A token of this service, as its rows tell. */
+/** A token that this service issued. */
 export interface IssuedToken {
   subject: string | null;
-  /** From when on it is valid nowhere, clocks that differ by an hour included. */
+  /** The token's expiry plus one hour for clock skew. */
   expiresAt: Date;
 }
 
 /**
- * SQL: the newest revocation (`at`, null if none) of the person, internal user, subject and application that
- * expressions name as texts or nulls: it covers tokens issued up to its second. For use as a sub-query.
+ * SQL sub-query: the date `at` of the newest revocation of a person, internal user, subject or application;
+ * null if none. It covers tokens issued in or before its second. The arguments are SQL expressions of type
+ * text, which may be null.
  */
 export function newestRevocation(
   personId: string,
@@ -67,17 +70,16 @@ export function newestRevocation(
     sub: subject,
     client_id: applicationKey,
   };
-  // OFFSET 0 has the look-ups made once.
+  // OFFSET 0 makes PostgreSQL evaluate the look-ups once.
   return `SELECT ${newest('revocation_date', names)} AS at OFFSET 0`;
 }
 
-/** SQL: when the newest revocation was set of the person, internal user or subject that ends sign-ins under
- *  way; null if none. */
+/** SQL: the date of the newest revocation of the user that interrupts sign-ins in progress; null if none. */
 export function newestInterruption(personId: string, userId: string, subject: string): string {
   return newest('interrupts_at', { 'svc-personid': personId, 'internal-legacy': userId, sub: subject });
 }
 
-/** One look-up by the primary key for each name, whatever the table was like when the plan was made. */
+/** SQL: the greatest value of `column`, with one primary-key look-up per name in every query plan. */
 function newest(
   column: 'revocation_date' | 'interrupts_at',
   names: Partial<Record<RevocationDomain, string>>,
@@ -89,15 +91,16 @@ function newest(
   return `greatest(${dates.join(', ')})`;
 }
 
-/** SQL: whether the application that an expression names as text was revoked at or after an instant. */
+/** SQL: true if the application was revoked at or after an instant. The arguments are SQL expressions. */
 export function isApplicationRevokedSince(applicationKey: string, instant: string): string {
   return `coalesce((SELECT revocation_date >= ${instant} FROM auth.revocations
     WHERE domain = 'client_id' AND identifier = ${applicationKey}), false)`;
 }
 
 /**
- * SQL: whether the token or session that an expression names as text is revoked. With a limit it is looked up
- * in the index each time; EXISTS may become a scan.
+ * SQL: true if a token or session is revoked. LIMIT 1 forces an index look-up; the planner may turn EXISTS
+ * into a scan.
+ * @param identifier an SQL expression of type text
  */
 export function isRevoked(domain: 'jti' | 'sid', identifier: string): string {
   return `coalesce((SELECT true FROM auth.revocations WHERE domain = '${domain}' AND identifier = ${identifier} LIMIT 1), false)`;
@@ -106,7 +109,7 @@ export function isRevoked(domain: 'jti' | 'sid', identifier: string): string {
 const COLUMNS = `domain, identifier, revocation_date AS "revocationDate"`;
 const ORDER = `ORDER BY revocation_date, domain, identifier LIMIT`;
 
-// Hot: callers ask for single revocations.
+// Prepared, because callers query single revocations often.
 const FIND: PreparedStatement = {
   name: 'find-revocation',
   text: `SELECT ${COLUMNS} FROM auth.revocations WHERE domain = $1 AND identifier = $2`,
@@ -115,22 +118,22 @@ const FIND: PreparedStatement = {
 const PRESENT: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now() AS present' };
 
 const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
-// Hand-written SQL: the position is compared as a row. With minDate beside it PostgreSQL would begin there
-// and pass over every earlier page.
+// Hand-written SQL: the position is compared as a row. With minDate as a further condition PostgreSQL would
+// start its index scan there and read all previous pages again.
 const LIST_FROM = `
   SELECT ${COLUMNS} FROM auth.revocations
   WHERE (revocation_date, domain, identifier) > ($2, $3, $4) AND domain = ANY ($5) ${ORDER} $1`;
 
 /**
- * How long a session's revocation is kept: no access token of it lives longer than a day, and its refresh
- * tokens end with its family.
+ * Retention of a session's revocation: 25 hours. Its access tokens live 24 hours, and its refresh tokens end
+ * with its family.
  */
 export const SESSION_KEPT = `interval '25 hours'`;
 
-// Hand-written SQL: atomic over the registry, its audit trail and the sessions. A session ends with the
-// revocation of any of its refresh tokens. Dates are whole milliseconds, rounded down, so that none lies in
-// the future of the clock that made it, unless that clock has gone back. greatest(): a transaction that began
-// earlier but ends later must not set the date back.
+// Hand-written SQL: atomic over the registry, its audit trail and the sessions. Revoking any refresh token of
+// a session ends the session. Dates are rounded down to whole milliseconds, so that none lies in the future
+// of the database's clock unless that clock was set back. greatest() keeps a transaction that began earlier
+// but ends later from moving the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid
@@ -164,7 +167,7 @@ const PUT = `
     confirmed = false,
     counted_client = excluded.counted_client`;
 
-// Run after the commit of PUT. It finds nothing to do while the second of the revocation lasts.
+// Runs after the commit of PUT. Changes nothing if the second of the revocation's date is not over.
 const RENEW_LATE = `
   UPDATE auth.revocations SET
     confirmed = false,
@@ -174,7 +177,7 @@ const RENEW_LATE = `
   WHERE domain = $1 AND identifier = $2
     AND date_trunc('second', revocation_date) < date_trunc('second', present.at)
   RETURNING 1`;
-/** How often a revocation is dated anew because its commit ended after the second of its date. */
+/** Maximum times that a revocation is redated because its commit ended after the second of its date. */
 const MAX_RENEWALS = 8;
 
 const FIND_ISSUED: PreparedStatement = {
@@ -184,9 +187,9 @@ const FIND_ISSUED: PreparedStatement = {
     FROM auth.find_issued_token($1)`,
 };
 
-// Sign-ins that waited for a revoked second go through in the first half of the next. A repeated revocation
-// waits for that half to pass. It avoids the last 100 ms of a second, because it might be committed in the
-// next. Times are in milliseconds.
+// Milliseconds that a repeated revocation waits. Sign-ins that waited for a revoked second to end are issued
+// in the first half of the next second, so a repeated revocation is set after that half. It is not set in the
+// last 100 ms of a second, because its commit could fall into the next.
 const DELAY = `
   SELECT CASE
     WHEN at.ms BETWEEN 500 AND 900 THEN 0
@@ -201,9 +204,11 @@ const DELAY = `
   ) AS r, LATERAL (SELECT extract(milliseconds FROM now()) % 1000 AS ms) AS at
   WHERE r.revocation_date >= date_trunc('second', now()) - interval '1 second'`;
 
-/** The revocation registry: reads, writes, and the SQL fragments by which other statements judge a token.
- *  `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have statements of their
- *  own. */
+/**
+ * Reads and writes the revocation registry. This file also has the SQL fragments by which other statements
+ * check tokens. `confirm-revocations.job`, `purge-revocations` and `revocation-quotas.repository` have their
+ * own statements.
+ */
 @Injectable()
 export class RevocationsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -213,7 +218,7 @@ export class RevocationsRepository {
     return rows[0] ?? null;
   }
 
-  /** The token of this service that has this id, as long as its rows are kept. */
+  /** Finds a token that this service issued, as long as its rows are retained. */
   async findIssued(tokenId: string): Promise<IssuedToken | null> {
     if (!isUuid(tokenId)) return null;
     const parameters = [tokenId, ACCESS_TOKEN_LIFETIME_SECONDS];
@@ -221,15 +226,15 @@ export class RevocationsRepository {
     return rows[0] ?? null;
   }
 
-  /** What the clock that dates revocations says. */
+  /** Returns the time of the database's clock, which dates revocations. */
   async present(): Promise<Date> {
     const [row] = await readPrepared<{ present: Date }>(this.dataSource, PRESENT, []);
     return row!.present;
   }
 
   /**
-   * Revocations dated strictly after `minDate`, oldest first. A revocation that is renewed while a reader
-   * pages moves ahead of the reader, never behind.
+   * Lists revocations dated strictly after `minDate`, oldest first. A revocation that is set again while a
+   * reader pages moves ahead of the reader's position, never behind it.
    */
   list(
     minDate: Date,
@@ -244,9 +249,9 @@ export class RevocationsRepository {
   }
 
   /**
-   * Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. When this
-   * resolves, the revocation covers every token that was issued before.
-   * @throws {DatabaseUnavailableError} when commits take so long that this cannot be said
+   * Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. Once this
+   * resolves, the revocation covers every token issued before.
+   * @throws {DatabaseUnavailableError} when commits are too slow to guarantee that
    */
   async put(revocation: NewRevocation): Promise<void> {
     const { domain, identifier, subject, clientId, interrupts = false } = revocation;
@@ -271,9 +276,9 @@ export class RevocationsRepository {
   }
 
   /**
-   * A statement that issues tokens and does not see a revocation began before its commit, so its tokens are
-   * dated no later than that. If the commit was still in the revocation's second, they are covered. Else the
-   * revocation is dated anew, until a commit is fast enough.
+   * Redates a revocation until it is committed within the second of its date. A statement that issues tokens
+   * without seeing the revocation began before that commit, so its tokens are dated in or before the same
+   * second and are covered.
    */
   private async renewLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
     for (let renewals = 0; renewals < MAX_RENEWALS; renewals += 1) {
@@ -285,14 +290,14 @@ export class RevocationsRepository {
       if (rows.length === 0) return;
     }
     throw new DatabaseUnavailableError(
-      'a revocation was written, but commits are too slow to say since when',
+      'a revocation was written, but commits are too slow to guarantee its date',
     );
   }
 
   /**
-   * Waits as long as a repeated revocation has to wait so that sign-ins can pass between it and the one
-   * before. At most a second.
-   * @param names every name of whom it is about: they take turns as one
+   * Delays a repeated revocation by at most one second, so that sign-ins can be issued between it and the
+   * previous one.
+   * @param names every key of the user; a revocation under any of them counts as the previous one
    */
   async awaitTurn(names: readonly RevocationKey[]): Promise<void> {
     const parameters = [names.map(({ domain }) => domain), names.map(({ identifier }) => identifier)];

@@ -12,7 +12,7 @@ import { RevocationsRepository } from './revocations.repository';
 import type { IssuedToken } from './revocations.repository';
 import { RevokedUsers } from './revoked-users.service';
 
-/** Where a request to revoke comes from. */
+/** The origin of a revocation request, for the audit trail. */
 interface RevocationOrigin {
   address: string | null;
   traceId: string;
@@ -36,8 +36,11 @@ export class RevocationsService {
     for (const reason of ['not-own', 'service', ...REVOCATION_QUOTAS]) this.refusals.inc({ reason }, 0);
   }
 
-  /** Revokes now. When this resolves, the revocation covers every token that was issued before.
-   *  @throws {RevocationForbidden} @throws {RevocationQuotaExceeded} */
+  /**
+   * Revokes now. Once this resolves, the revocation covers every token issued before.
+   * @throws {RevocationForbidden}
+   * @throws {RevocationQuotaExceeded}
+   */
   async revoke(
     { domain, identifier }: RevocationKey,
     caller: Caller,
@@ -58,12 +61,12 @@ export class RevocationsService {
     const entitlement = await this.rights.find(key, caller, token);
     if (entitlement === null) throw new RevocationForbidden('not-own');
     const countedClient = await this.count(key, caller, entitlement);
-    // After the quota: `users.find` resolves the user in every store.
+    // The quota is checked first, because `users.find` queries every identity store.
     const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
-    // A revocation by its user or an administrator ends sign-ins under way: they may rest on what it revokes.
-    // One by anybody else does not. Nor does one of an application or of a service: too many would lose their
-    // sign-in.
+    // A revocation by its user or an administrator interrupts sign-ins in progress, because their evidence
+    // may be what is revoked. One by any other caller does not. Nor does one of an application or a service,
+    // because it would interrupt too many sign-ins.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
     if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(names);
     await this.repository.put({
@@ -79,8 +82,9 @@ export class RevocationsService {
   }
 
   /**
-   * The application that the revocation counts for; null: it counts for none. Of whom an application has only
-   * named, own revocations count too, because there may be any number of them. Sessions can always be ended.
+   * Counts a revocation against the caller's quotas. Returns the application whose quota it counts against,
+   * or null. For a technician without an account, own revocations count too, because there may be any number
+   * of such technicians. Ending an own session never counts.
    * @throws {RevocationQuotaExceeded}
    */
   private async count(key: RevocationKey, caller: Caller, entitlement: Entitlement): Promise<string | null> {
@@ -93,8 +97,8 @@ export class RevocationsService {
 }
 
 /**
- * When the one token that is revoked expires, with an hour for clocks that differ; null: it is not known, or
- * there is not one token.
+ * Returns the expiry of the single token that is revoked, plus one hour for clock skew. Null if it is
+ * unknown, or the revocation covers more than one token.
  */
 function expiryOf(
   { domain, identifier }: RevocationKey,

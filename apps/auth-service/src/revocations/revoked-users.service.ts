@@ -6,18 +6,20 @@ import { parseSubject } from '../identity/identity';
 import type { Identity, Subject } from '../identity/identity';
 import type { RevocationKey } from './revocation';
 
-/** Whom a revocation is about. */
+/** The user that a revocation concerns. */
 export interface RevokedUser {
   /**
-   * The user stands for a service (`SERVICE_SUBJECTS`). Without its tokens no service can read the
-   * revocations.
+   * True if the user is a service account (`SERVICE_SUBJECTS`). Services need its tokens to read the
+   * revocation list.
    */
   isService: boolean;
-  /** All that cover the user's tokens by when they were issued; the revocation's own key is one of them. */
+  /**
+   * The revocation's own key, and the keys of every revocation that covers the user's tokens by issue date.
+   */
   names: readonly RevocationKey[];
 }
 
-/** Finds out whom revocations are about. */
+/** Finds the user that a revocation concerns. */
 @Injectable()
 export class RevokedUsers {
   private readonly services: ReadonlySet<string>;
@@ -29,13 +31,16 @@ export class RevokedUsers {
     this.services = new Set(config.SERVICE_SUBJECTS);
   }
 
-  /** @param owner the subject of the token that `key` names, if that is known */
+  /**
+   * Finds the user behind a revocation key.
+   * @param owner the subject of the token that `key` names, if known
+   */
   async find(key: RevocationKey, owner: string | null): Promise<RevokedUser> {
-    const nobodyKnown = { isService: false, names: [key] };
+    const unknownUser = { isService: false, names: [key] };
     const subject = subjectOf(key, owner);
-    if (subject === null || subject.kind === 'technician-name') return nobodyKnown;
+    if (subject === null || subject.kind === 'technician-name') return unknownUser;
     const resolution = await this.identities.resolveSubject(subject);
-    if (resolution.outcome !== 'resolved') return nobodyKnown;
+    if (resolution.outcome !== 'resolved') return unknownUser;
     const { identity } = resolution;
     const isService = identity.userNameKeys.some((userName) => this.services.has(userName));
     return { isService, names: [key, ...namesOf(identity)] };
@@ -49,7 +54,7 @@ function namesOf({ personId, userId, subjects }: Identity): RevocationKey[] {
   return names;
 }
 
-/** Null: nobody, or that is not known. */
+/** Returns the subject that a key concerns; null for an application or if the subject is unknown. */
 function subjectOf({ domain, identifier }: RevocationKey, owner: string | null): Subject | null {
   switch (domain) {
     case 'svc-personid':

@@ -36,10 +36,10 @@ import { SessionsRepository } from './sessions.repository';
 
 const NOT_YOURS = 'Only internal administrators may list the sessions of others.';
 const LISTED =
-  'Sessions that can still be refreshed; those without a refresh token are not listed. A page may be short or empty and still have a next one. Internal administrators can ask for others.';
+  'Sessions that can still be refreshed. Sessions without a refresh token are not listed. A short or empty page may still have a next page. Internal administrators can list the sessions of other users.';
 const NOT_FOUND = 'There is no such session of yours.';
 
-/** What has signed in and can be refreshed, and ending it. Additive to the specification. */
+/** Lists and ends sessions that can be refreshed. Additive to the specification. */
 @Controller('auth')
 @ApiTags('Sessions')
 export class SessionsController {
@@ -58,16 +58,16 @@ export class SessionsController {
   @Post('logout')
   @ApiOperation({
     operationId: 'logOut',
-    summary: 'End the session of the token sent',
+    summary: 'End the session of the access token',
     description:
-      'Every service refuses its access and refresh tokens within two seconds, those of bearer exchanges included. No body.',
+      'Every service refuses the session’s access and refresh tokens within two seconds, including those from bearer exchanges. No body.',
   })
   @ApiNoContentResponse({ description: 'Ended.' })
   @BodyNotJson('/auth/logout')
   @HttpCode(204)
   async logOut(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest): Promise<void> {
     const { sessionId, tokenId } = caller;
-    // A token from before there were sessions stands alone.
+    // A token from a release without sessions is revoked by itself.
     const own: RevocationKey =
       sessionId === null ? { domain: 'jti', identifier: tokenId } : { domain: 'sid', identifier: sessionId };
     await this.end(own, caller, request);
@@ -86,15 +86,15 @@ export class SessionsController {
     examples: { one: { summary: 'One session', value: SESSION_PAGE } },
     headers: RESPONSE_HEADERS.noStore,
   })
-  @ProblemResponse(400, 'A query parameter is not valid; `errors` tells which.', {
+  @ProblemResponse(400, 'A query parameter is not valid; `errors` names it.', {
     owner: {
-      summary: 'Half an owner',
+      summary: 'Only one of domain and identifier',
       detail: 'The request is not valid.',
       errors: { identifier: [BAD_OWNER] },
       instance: '/auth/sessions',
     },
   })
-  @ProblemResponse(403, 'Somebody else’s sessions.', {
+  @ProblemResponse(403, 'The caller may not list the sessions of other users.', {
     others: { summary: 'Not an administrator', detail: NOT_YOURS, instance: '/auth/sessions' },
   })
   @Header('Cache-Control', 'no-store')
@@ -117,8 +117,8 @@ export class SessionsController {
   }
 
   /**
-   * The owner by every name that the stores know: sessions from before an account was linked name it as it
-   * was then.
+   * Returns every subject of the owner that the stores know. Sessions opened before an account was linked
+   * have the subject of that time.
    */
   private async namesOf(name: SessionOwner): Promise<SessionOwnerNames> {
     if ('userId' in name) {
@@ -137,13 +137,13 @@ export class SessionsController {
   @ApiOperation({
     operationId: 'endSession',
     summary: 'End a session',
-    description: 'One’s own, or as internal administrator any. As logging out of it.',
+    description: 'Ends one of your own sessions, like a logout. Internal administrators can end any session.',
   })
-  @ApiParam({ name: 'sid', description: 'Claim `sid`, as listed.', example: SID })
-  @ApiNoContentResponse({ description: 'Ended, or ended before.' })
+  @ApiParam({ name: 'sid', description: 'The claim `sid`, as in the list.', example: SID })
+  @ApiNoContentResponse({ description: 'The session has ended, now or before.' })
   @BodyNotJson(`/auth/sessions/${SID}`)
-  @ProblemResponse(404, 'No session with a refresh token, or somebody else’s.', {
-    none: { summary: 'Not yours', detail: NOT_FOUND, instance: `/auth/sessions/${SID}` },
+  @ProblemResponse(404, 'No session with a refresh token has this id, or it belongs to another user.', {
+    none: { summary: 'Not your session', detail: NOT_FOUND, instance: `/auth/sessions/${SID}` },
   })
   @HttpCode(204)
   async endSession(
@@ -152,9 +152,9 @@ export class SessionsController {
     @Req() request: FastifyRequest,
   ): Promise<void> {
     const identifier = canonicalIdentifier('sid', sid);
-    const isThere =
+    const isKnown =
       isUuid(identifier) && (identifier === caller.sessionId || (await this.sessions.isKnown(identifier)));
-    if (!isThere) throw problems.notFound(NOT_FOUND);
+    if (!isKnown) throw problems.notFound(NOT_FOUND);
     await this.end({ domain: 'sid', identifier }, caller, request).catch((error: unknown) => {
       throw error instanceof RevocationForbidden ? problems.notFound(NOT_FOUND) : error;
     });
@@ -168,14 +168,14 @@ export class SessionsController {
   }
 }
 
-/** A body is not asked for, but one that comes is read. */
+/** Documents the 400 for a body that is not JSON. No body is required, but one that is sent is parsed. */
 function BodyNotJson(path: string): MethodDecorator {
   const body = {
-    summary: 'A body that is no JSON',
+    summary: 'A body that is not JSON',
     detail: 'The request body is not valid JSON.',
     instance: path,
   };
-  return ProblemResponse(400, 'A body was sent that is not valid JSON.', { body });
+  return ProblemResponse(400, 'The request has a body that is not valid JSON.', { body });
 }
 
 function subjectsIn(resolution: Resolution): readonly string[] {
@@ -183,8 +183,9 @@ function subjectsIn(resolution: Resolution): readonly string[] {
 }
 
 /**
- * Null: the caller.
- * @throws {ProblemException} 400 for half an owner, 403 when the caller may not ask for others
+ * Returns the owner that the query names; null for the caller.
+ * @throws {ProblemException} 400 when the query does not name a valid owner, 403 when the caller may not list
+ * the sessions of others
  */
 function ownerFor(caller: Caller, query: SessionListQueryDto): SessionOwner | null {
   const asked = ownerInQuery(query);

@@ -12,17 +12,17 @@ export class SessionListQueryDto extends createZodDto(
     pageKey: pageKeyQuery,
     pageSize: pageSizeQuery,
     domain: z.enum(OWNER_DOMAINS).optional().meta({
-      description: 'With `identifier`: whose sessions, as in revocations. For internal administrators.',
+      description:
+        'With `identifier`: the owner of the sessions, named as in revocations. For internal administrators.',
     }),
-    identifier: z
-      .string()
-      .max(255)
-      .optional()
-      .meta({ description: 'As in revocations of that domain.', example: '1003' }),
+    identifier: z.string().max(255).optional().meta({
+      description: 'The identifier of the owner, as in revocations of that domain.',
+      example: '1003',
+    }),
   }),
 ) {}
 
-/** Whose sessions a query names; null: the caller's; undefined: it names nobody properly. */
+/** Returns the owner that a query names; null if it names none (the caller); undefined if it is not valid. */
 export function ownerInQuery({ domain, identifier }: SessionListQueryDto): SessionOwner | null | undefined {
   if (domain === undefined || identifier === undefined) return domain === identifier ? null : undefined;
   return sessionOwner(domain, identifier) ?? undefined;
@@ -32,13 +32,15 @@ const instant = z.string().meta({ format: 'date-time' });
 
 const session = z
   .object({
-    sid: z.string().meta({ format: 'uuid', description: 'Claim `sid` of its tokens.' }),
-    flow: z.string().meta({ description: 'How the user signed in.' }),
+    sid: z.string().meta({ format: 'uuid', description: 'The claim `sid` of its tokens.' }),
+    flow: z.string().meta({ description: 'The flow by which the user signed in.' }),
     applicationKey: z.string(),
     createdAt: instant,
     lastUsedAt: instant.meta({ description: 'When its newest refresh token was issued.' }),
-    expiresAt: instant.meta({ description: 'When it ends if it is not refreshed before.' }),
-    current: z.boolean().meta({ description: 'Whether the token sent belongs to it.' }),
+    expiresAt: instant.meta({ description: 'When the session ends unless it is refreshed.' }),
+    current: z
+      .boolean()
+      .meta({ description: 'Whether the access token of the request belongs to this session.' }),
   })
   .meta({ id: 'Session', description: 'A sign-in that can be refreshed.' });
 

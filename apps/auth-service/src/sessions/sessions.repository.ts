@@ -6,19 +6,19 @@ import { isRevocationIdentifier } from '../revocations/revocation';
 import { newestRevocation } from '../revocations/revocations.repository';
 import { RefreshFamily } from '../token/refresh-session.entity';
 
-/** Whose sessions: a subject's, or an internal user's, whatever subject their tokens name. */
+/** The owner of sessions: a subject, or an internal user regardless of the subject in the tokens. */
 export type SessionOwner = { subject: string } | { userId: number };
 
-/** Whose sessions, by all names: those of any of these subjects, and those of an internal user. */
+/** All names of an owner. Sessions of any of the subjects and of the internal user belong to it. */
 export interface SessionOwnerNames {
   subjects: readonly string[];
   userId: number | null;
 }
 
-/** The domains of revocations by whose owner sessions can be listed. */
+/** The revocation domains that can name the owner of sessions. */
 export const OWNER_DOMAINS = ['svc-personid', 'internal-legacy', 'sub'] as const;
 
-/** Whose sessions a domain and an identifier name; null when they name nobody properly. */
+/** Returns the owner that a domain and an identifier name; null if they are not valid. */
 export function sessionOwner(name: string, identifier: string): SessionOwner | null {
   const domain = OWNER_DOMAINS.find((each) => each === name);
   if (domain === undefined || !isRevocationIdentifier(domain, identifier)) return null;
@@ -37,48 +37,52 @@ export interface SessionRow {
   createdAt: Date;
   lastUsedAt: Date;
   expiresAt: Date;
-  /** `createdAt` to the microsecond. */
+  /** `createdAt` with microseconds, as text. */
   position: string;
 }
 
-/** Where a page of the list ended. */
+/** The position after which the next page starts. */
 export type SessionPosition = Pick<SessionRow, 'position' | 'sid'>;
 
-/** Sessions, newest first. There may be more behind `lookedUntil`, also when there are none here; null: there
- *  are not. */
+/** One page of sessions, newest first. */
 export interface SessionList {
   sessions: SessionRow[];
+  /**
+   * Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no
+   * more.
+   */
   lookedUntil: SessionPosition | null;
 }
 
-/** A row of LIST. Without sessions there is one row all the same. */
+/** A row of LIST. If no session is listed, the result is one row with `sid` null. */
 type ListedRow = (SessionRow | { sid: null }) & { lastPosition: string | null; lastSid: string | null };
 
-/** Sessions that are looked at for one page, live or not: a page costs no more, however many of them can be
- *  refreshed no more. */
-const LOOKED_AT = 1_000;
+/**
+ * Maximum sessions scanned for one page, including those that can no longer be refreshed. It bounds the cost
+ * of a page.
+ */
+const SCAN_LIMIT = 1_000;
 
-/** SQL: sessions that have not been ended. The index stops at the limit. */
+/** SQL: the newest sessions of an owner that have not been ended. */
 const sessionsOf = (owner: string): string => `
   SELECT f.* FROM auth.refresh_family f
   WHERE ${owner} AND f.revoked_at IS NULL AND (f.created_at, f.family_id) < ($3::timestamptz, $4::uuid)
-  ORDER BY f.created_at DESC, f.family_id DESC LIMIT ${String(LOOKED_AT)}`;
+  ORDER BY f.created_at DESC, f.family_id DESC LIMIT ${String(SCAN_LIMIT)}`;
 
-// Hand-written SQL: what a session can still do is in its tokens and the revocations, looked up session by
-// session. It lives while one unused token of it does. The newest of them expires last, and a revocation of
-// the user that covers it covers all of them. The index has it at the end of its session, behind the used
-// ones.
+// Hand-written SQL: whether a session can be refreshed depends on its tokens and the revocations, which are
+// looked up per session. Only the newest unused token matters: it expires last, and a revocation of the user
+// that covers it covers all older ones.
 const LIST = `
-  WITH looked_at AS MATERIALIZED (
+  WITH scanned AS MATERIALIZED (
     SELECT * FROM (
       SELECT named.* FROM unnest($1::text[]) AS asked (subject) CROSS JOIN LATERAL (${sessionsOf('f.subject = asked.subject')}) AS named
       UNION SELECT numbered.* FROM (${sessionsOf('f.user_id = $6::bigint')}) AS numbered
     ) AS session
-    ORDER BY created_at DESC, family_id DESC LIMIT ${String(LOOKED_AT)}
+    ORDER BY created_at DESC, family_id DESC LIMIT ${String(SCAN_LIMIT)}
   ), listed AS MATERIALIZED (
     SELECT f.family_id AS sid, f.subject, f.flow, f.application_key AS "applicationKey", f.created_at AS "createdAt",
       unused.issued_at AS "lastUsedAt", least(unused.expires_at, ends_at) AS "expiresAt", f.created_at::text AS position
-    FROM (SELECT * FROM looked_at ORDER BY created_at DESC, family_id DESC) AS f
+    FROM (SELECT * FROM scanned ORDER BY created_at DESC, family_id DESC) AS f
     CROSS JOIN LATERAL (SELECT f.auth_time + $2 * interval '1 second' AS ends_at) AS age
     CROSS JOIN LATERAL (${newestRevocation('f.person_id::text', 'f.user_id::text', 'f.subject', 'f.application_key')}) AS revoked
     CROSS JOIN LATERAL (
@@ -89,8 +93,8 @@ const LIST = `
       AND (revoked.at IS NULL OR date_trunc('second', unused.issued_at) > date_trunc('second', revoked.at))
     ORDER BY f.created_at DESC, f.family_id DESC LIMIT $5
   ), last AS (
-    SELECT created_at::text AS "lastPosition", family_id AS "lastSid" FROM looked_at
-    ORDER BY created_at DESC, family_id DESC OFFSET ${String(LOOKED_AT - 1)} LIMIT 1
+    SELECT created_at::text AS "lastPosition", family_id AS "lastSid" FROM scanned
+    ORDER BY created_at DESC, family_id DESC OFFSET ${String(SCAN_LIMIT - 1)} LIMIT 1
   )
   SELECT * FROM (SELECT 1) AS always LEFT JOIN last ON true LEFT JOIN listed ON true
   ORDER BY "createdAt" DESC, sid DESC`;
@@ -106,23 +110,25 @@ function namesOf(owner: SessionOwner | SessionOwnerNames): SessionOwnerNames {
     : { subjects: [], userId: owner.userId };
 }
 
-const BEFORE_ALL: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+/** The position before the newest session. */
+const LIST_START: SessionPosition = { position: 'infinity', sid: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
 /**
- * The sessions that have refresh tokens, for those who look at them; the hot statements are in
- * `RefreshSessionsRepository`.
+ * Lists sessions that have refresh tokens. `RefreshSessionsRepository` has the statements of token requests.
  */
 @Injectable()
 export class SessionsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** A page of the sessions that can still be refreshed, newest first.
-   *  @param maxAgeSeconds from a sign-in to the end of its session at the latest */
+  /**
+   * Returns a page of the sessions that can still be refreshed, newest first.
+   * @param maxAgeSeconds maximum time from a sign-in to the end of its session
+   */
   async page(
     owner: SessionOwner | SessionOwnerNames,
     maxAgeSeconds: number,
     limit: number,
-    { position, sid }: SessionPosition = BEFORE_ALL,
+    { position, sid }: SessionPosition = LIST_START,
   ): Promise<SessionList> {
     const { subjects, userId } = namesOf(owner);
     const rows = await this.dataSource.query<ListedRow[]>(LIST, [
@@ -141,10 +147,12 @@ export class SessionsRepository {
     };
   }
 
-  /** The newest sessions that can still be refreshed, from as many pages as it takes. */
+  /**
+   * Returns up to `limit` of the newest sessions that can still be refreshed. Reads as many pages as needed.
+   */
   async list(owner: SessionOwner, maxAgeSeconds: number, limit: number): Promise<SessionRow[]> {
     const found: SessionRow[] = [];
-    let from: SessionPosition | null = BEFORE_ALL;
+    let from: SessionPosition | null = LIST_START;
     while (from !== null && found.length < limit) {
       const { sessions, lookedUntil } = await this.page(owner, maxAgeSeconds, limit - found.length, from);
       found.push(...sessions);
@@ -153,18 +161,18 @@ export class SessionsRepository {
     return found;
   }
 
-  /** True for a session that has, or had until lately, refresh tokens, and for one that was ended lately. */
+  /** Returns true if the session has a row or a stored revocation. */
   async isKnown(sid: string): Promise<boolean> {
     const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sid]);
     return row!.isKnown;
   }
 
-  /** True when somebody has a session that has not been ended. */
+  /** Returns true if the owner has a session that has not been ended. */
   hasLive(owner: SessionOwner): Promise<boolean> {
     return this.dataSource.getRepository(RefreshFamily).existsBy({ ...owner, revokedAt: IsNull() });
   }
 
-  /** True for a session of one of these subjects, also one that has ended. */
+  /** Returns true if the session, ended or not, belongs to one of the subjects. */
   isOf(sid: string, subjects: readonly string[]): Promise<boolean> {
     return this.dataSource.getRepository(RefreshFamily).existsBy({ familyId: sid, subject: In(subjects) });
   }

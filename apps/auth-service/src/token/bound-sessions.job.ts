@@ -11,12 +11,14 @@ import { purgeClockGuard } from './purge-clock-guard';
 import { SessionBoundsRepository } from './session-bounds.repository';
 import type { BoundedStep, SessionsOfUser } from './session-bounds.repository';
 
-/** Sessions and users that are remembered for the next run, those of a run that failed included. Those beyond
- *  come back with their next request. */
-const MAX_REMEMBERED = 100_000;
-/** Looked at by one statement. */
-const LOOKED_AT_ONCE = 1_000;
-/** After so many connections lost one after another a run ends: it is the database that fails. */
+/**
+ * Maximum sessions, and maximum users, noted for the next run. Further ones are dropped; their next request
+ * notes them again.
+ */
+const MAX_NOTED = 100_000;
+/** Maximum sessions or users that one statement checks. */
+const LOOK_UP_BATCH = 1_000;
+/** Consecutive lost connections after which a run ends, because the database itself is failing. */
 const MAX_LOST_CONNECTIONS = 3;
 
 const KINDS = ['used-refresh-tokens', 'displaced-sessions', 'ended-sessions'] as const;
@@ -29,34 +31,36 @@ const FAILURES: Readonly<Record<Kind, string>> = {
   'ended-sessions': 'ended sessions of a user were not removed',
 };
 
-/** Something to bound, one step after another. */
+/** A session or user that exceeds its bounds, to be worked off step by step. */
 interface Oversized {
   readonly kind: Kind;
   readonly name: string;
   readonly step: () => Promise<BoundedStep>;
-  /** Has the next run look at it again. */
+  /** Notes it for the next run. */
   readonly noteAgain: () => void;
 }
 
-/** What was noted, to be looked up in the database. */
+/** Noted sessions or users, and the query that finds those that exceed their bounds. */
 interface LookUp<Entry> {
   readonly kind: Kind;
   readonly entries: readonly Entry[];
   readonly nameOf: (entry: Entry) => string;
-  /** Gives those that there is something to bound of. */
+  /** Returns the entries that exceed their bounds. */
   readonly find: (entries: readonly Entry[]) => Promise<Entry[]>;
   readonly step: (entry: Entry) => () => Promise<BoundedStep>;
   readonly noteAgain: (entry: Entry) => void;
 }
 
-/** Prunes used refresh tokens of sessions that were refreshed, displaces sessions of users who have too many,
- *  and removes those that ended long ago. Each replica does it for the sessions that it refreshed and opened
- *  itself: what nobody uses does not grow. */
+/**
+ * Prunes used refresh tokens of refreshed sessions, ends surplus sessions of users who have too many, and
+ * deletes sessions that ended long ago. Each replica handles the sessions that it refreshed or opened itself;
+ * unused sessions do not grow and need no attention.
+ */
 @Injectable()
 export class BoundSessionsJob extends RecurringJob {
   private readonly refreshed = new Set<string>();
   private readonly opened = new Map<string, SessionsOfUser>();
-  /** Which kind the next run begins with. */
+  /** Index of the kind that the next run begins with. */
   private firstKind = 0;
   private readonly rows;
   private readonly failures;
@@ -80,20 +84,23 @@ export class BoundSessionsJob extends RecurringJob {
     }
   }
 
-  /** A refresh token was issued in a session. */
+  /** Notes a session in which a refresh token was issued. */
   noteRefreshed(familyId: string): void {
-    if (this.refreshed.size < MAX_REMEMBERED) this.refreshed.add(familyId);
+    if (this.refreshed.size < MAX_NOTED) this.refreshed.add(familyId);
   }
 
-  /** A session with refresh tokens was opened. */
+  /** Notes a user who opened a session with refresh tokens. */
   noteOpened(user: SessionsOfUser): void {
-    if (this.opened.size < MAX_REMEMBERED)
+    if (this.opened.size < MAX_NOTED)
       this.opened.set(JSON.stringify([user.subject, user.applicationKey]), user);
   }
 
-  /** Takes turns, a step each: a large one holds up no other, and one that fails stops no other. Does nothing
-   *  while the clocks differ: a token that may still be presented again would be pruned.
-   *  @throws {AggregateError} with the errors of those that failed */
+  /**
+   * Works off the noted sessions and users round robin, one step each, so that a large one does not delay the
+   * others. A failure does not stop the others. Does nothing while the clocks of the database and the replica
+   * differ, because a token that a client may still present could be pruned.
+   * @throws {AggregateError} with the errors of those that failed
+   */
   async run(): Promise<void> {
     if (!(await this.guard.clocksAgree())) return;
     const errors: unknown[] = [];
@@ -110,8 +117,8 @@ export class BoundSessionsJob extends RecurringJob {
         lostConnections = 0;
       } catch (error) {
         errors.push(error);
-        this.tellOf(next.kind, next.name, error);
-        // In the next run it comes before those that failed earlier: one of them may be what made it fail.
+        this.reportFailure(next.kind, next.name, error);
+        // Retried first in the next run: one that failed before it in this run may have made it fail.
         failed.unshift(next);
         lostConnections = isConnectionError(error) ? lostConnections + 1 : 0;
       }
@@ -120,8 +127,10 @@ export class BoundSessionsJob extends RecurringJob {
     if (errors.length > 0) throw new AggregateError(errors, `${String(errors.length)} were not bounded`);
   }
 
-  /** What there is to bound. Each run begins with another kind: one that always ends at the same failures
-   *  holds up no other. */
+  /**
+   * Returns the noted sessions and users that exceed their bounds. Each run begins with a different kind, so
+   * that a kind whose failures end every run does not starve the others.
+   */
   private async lookUpNoted(errors: unknown[]): Promise<Oversized[]> {
     const sessions = [...this.refreshed];
     const users = [...this.opened.values()];
@@ -137,13 +146,15 @@ export class BoundSessionsJob extends RecurringJob {
     return [...kinds.slice(first), ...kinds.slice(0, first)].flat();
   }
 
-  /** If it fails, the next run looks up all of it again. */
+  /**
+   * Finds the entries that exceed their bounds. If the query fails, all entries are noted for the next run.
+   */
   private async lookUp<Entry>(lookUp: LookUp<Entry>, errors: unknown[]): Promise<Oversized[]> {
     const { kind, entries, nameOf, step, noteAgain } = lookUp;
     try {
       const found: Entry[] = [];
-      for (let from = 0; from < entries.length; from += LOOKED_AT_ONCE)
-        found.push(...(await this.findIn(lookUp, entries.slice(from, from + LOOKED_AT_ONCE), errors)));
+      for (let from = 0; from < entries.length; from += LOOK_UP_BATCH)
+        found.push(...(await this.findIn(lookUp, entries.slice(from, from + LOOK_UP_BATCH), errors)));
       return found.map((entry) => ({
         kind,
         name: nameOf(entry),
@@ -158,7 +169,10 @@ export class BoundSessionsJob extends RecurringJob {
     }
   }
 
-  /** If that fails, each half is tried, down to the entry that is to blame, which is left out. */
+  /**
+   * Runs the query for one batch. If it fails, retries each half, down to the single entry whose data cause
+   * the failure, and skips that entry.
+   */
   private async findIn<Entry>(
     lookUp: LookUp<Entry>,
     entries: readonly Entry[],
@@ -172,7 +186,7 @@ export class BoundSessionsJob extends RecurringJob {
         if (!isRowFailure(error)) throw error;
         const [entry] = entries as readonly [Entry];
         errors.push(error);
-        this.tellOf(lookUp.kind, lookUp.nameOf(entry), error);
+        this.reportFailure(lookUp.kind, lookUp.nameOf(entry), error);
         return [];
       }
       const half = Math.ceil(entries.length / 2);
@@ -181,7 +195,7 @@ export class BoundSessionsJob extends RecurringJob {
     }
   }
 
-  private tellOf(kind: Kind, name: string, error: unknown): void {
+  private reportFailure(kind: Kind, name: string, error: unknown): void {
     this.failures.inc({ kind });
     this.log.warn(FAILURES[kind], { kind, name, err: error });
   }
@@ -197,7 +211,7 @@ export class BoundSessionsJob extends RecurringJob {
     };
   }
 
-  /** Steps from the oldest token of a session to the youngest. */
+  /** Returns a step function that prunes a session from its oldest token towards its newest. */
   private pruning(familyId: string): () => Promise<BoundedStep> {
     let start: string | null = null;
     return async () => {

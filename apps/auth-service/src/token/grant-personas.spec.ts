@@ -18,7 +18,7 @@ function application(allowedPersonas: number, allowedSubjects: string[] | null =
 const login = (grantAsInternalPartner: boolean) => ({ kind: 'login' as const, grantAsInternalPartner });
 
 describe('grantPersonas', () => {
-  it('grants exactly what a trusted application asks for, if the user holds all of it', () => {
+  it('grants exactly the personas that a trusted application requests, if the user holds all of them', () => {
     const request = { kind: 'exactly' as const, personas: Customer | Owner };
     expect(grantPersonas(holder(Customer | Owner | ServiceProvider), request, null)).toBe(Customer | Owner);
     expect(() => grantPersonas(holder(Customer), request, null)).toThrow(
@@ -26,7 +26,7 @@ describe('grantPersonas', () => {
     );
   });
 
-  it('never grants more on renewal than before, and nothing that was lost since', () => {
+  it('grants no more on renewal than before, and no persona that the user has lost since', () => {
     const request = { kind: 'within' as const, personas: Customer | Owner };
     expect(grantPersonas(holder(Customer | InternalPartner), request, null)).toBe(Customer);
     expect(() => grantPersonas(holder(InternalPartner), request, null)).toThrow(
@@ -35,7 +35,7 @@ describe('grantPersonas', () => {
     expect(grantPersonas(holder(Customer), { kind: 'within', personas: 0 }, null)).toBe(0);
   });
 
-  it('grants no more on renewal than the application may have by now', () => {
+  it('grants no more on renewal than the application is now permitted to have', () => {
     const request = { kind: 'within' as const, personas: Customer | Owner };
     expect(grantPersonas(holder(Customer | Owner), request, application(Owner))).toBe(Owner);
     expect(() => grantPersonas(holder(Customer), request, application(Owner))).toThrow(
@@ -55,11 +55,11 @@ describe('grantPersonas', () => {
     expect(grantPersonas(linked, login(true), null)).toBe(Customer | InternalPartner);
   });
 
-  it('ignores the wish of somebody who is not eligible', () => {
+  it('ignores grantAsInternalPartner for a user who is not eligible', () => {
     expect(grantPersonas(holder(Customer), login(true), null)).toBe(Customer);
   });
 
-  it('limits a login to what the application may have', () => {
+  it('limits a login to the personas that the application is permitted to have', () => {
     expect(grantPersonas(holder(Customer | Owner), login(false), application(Customer))).toBe(Customer);
     expect(() => grantPersonas(holder(Owner), login(false), application(Customer))).toThrow(
       expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }),
@@ -68,7 +68,7 @@ describe('grantPersonas', () => {
 });
 
 describe('a user without any persona', () => {
-  it('signs in, also at an application that is limited', () => {
+  it('signs in, even to an application with limited personas', () => {
     expect(grantPersonas(holder(0), login(false), application(Customer))).toBe(0);
   });
 });
@@ -85,7 +85,7 @@ describe('a refusal', () => {
   const exactly = { kind: 'exactly' as const, personas: Owner };
   const within = { kind: 'within' as const, personas: Owner };
 
-  it('says to the caller only that authentication failed, and to the log which persona was missing', () => {
+  it('tells the caller only that authentication failed, and the log that a persona is missing', () => {
     const refusals = [exactly, within].map((request) =>
       refusalOf(() => grantPersonas(holder(Customer), request, null)),
     );
@@ -99,7 +99,7 @@ describe('a refusal', () => {
     ]);
   });
 
-  it('says what the application may not have, whoever the user is', () => {
+  it('names what is not permitted to the application, whether or not the user exists', () => {
     const persona = refusalOf(() => {
       authoriseRequest(application(Customer), { persona: Owner, userName: 'nobody' });
     });
@@ -114,7 +114,7 @@ describe('a refusal', () => {
 describe('authoriseRequest', () => {
   const refused = expect.objectContaining({ reason: TokenRejectionReason.InvalidGrant }) as unknown as Error;
 
-  it('refuses a request that goes beyond the application in any bit', () => {
+  it('refuses a request with any persona that is not permitted to the application', () => {
     const asked = { persona: Customer, userName: 'Ann' };
     expect(() => {
       authoriseRequest(application(Customer), asked);
@@ -124,7 +124,7 @@ describe('authoriseRequest', () => {
     }).toThrow(refused);
   });
 
-  it('refuses a user who is not among those of the application', () => {
+  it('refuses a user who is not among the allowed subjects of the application', () => {
     expect(() => {
       authoriseRequest(application(Customer, ['ann']), { persona: Customer, userName: 'Ann' });
     }).not.toThrow();

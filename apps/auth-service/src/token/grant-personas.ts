@@ -5,18 +5,22 @@ import { userNameKey } from '../identity/identity';
 import type { Identity } from '../identity/identity';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
-/** Which personas a flow asks for.
- *  - `exactly`: these, all of them (trust flows);
- *  - `within`: whatever the user still holds of these (refresh, bearer: never more than before);
- *  - `login`: what the user holds; InternalPartner that comes from a linked account only when asked for. */
+/**
+ * The personas that a flow requests.
+ * - `exactly`: all of these (trust flows);
+ * - `within`: those of these that the user still holds (refresh and bearer: never more than before);
+ * - `login`: those that the user holds. InternalPartner from a linked account is included only on request.
+ */
 export type PersonaRequest =
   | { kind: 'exactly'; personas: Personas }
   | { kind: 'within'; personas: Personas }
   | { kind: 'login'; grantAsInternalPartner: boolean };
 
-/** The personas that go into the token.
- *  @throws {TokenRejected} AuthenticationFailed when the user does not hold what was asked for, InvalidGrant when the application may
- *    have none of it */
+/**
+ * Returns the personas that the token gets.
+ * @throws {TokenRejected} AuthenticationFailed when the user does not hold the requested personas;
+ * InvalidGrant when the application is permitted none of them
+ */
 export function grantPersonas(
   identity: Identity,
   request: PersonaRequest,
@@ -29,7 +33,7 @@ export function grantPersonas(
     case 'within': {
       const granted = identity.personas & request.personas;
       if (granted === Persona.None && request.personas !== Persona.None) throw notHeld('no persona left');
-      // The application's permission may have been narrowed since.
+      // The application's permissions may have been reduced since the token was issued.
       return withinApplication(granted, application);
     }
     case 'login':
@@ -38,8 +42,8 @@ export function grantPersonas(
 }
 
 /**
- * A person who is also an internal user acts as a customer unless they ask for more; an internal user is
- * nothing else.
+ * Returns the personas that a login grants. A person with a linked internal account gets InternalPartner only
+ * on request; an internal user always gets it.
  */
 function loginPersonas(identity: Identity, grantAsInternalPartner: boolean): Personas {
   const isInternalUser = identity.identityType === 'internal-legacy';
@@ -55,8 +59,11 @@ function withinApplication(personas: Personas, application: Application | null):
   return granted;
 }
 
-/** Refuses personas and users that the application may not ask for. Runs before the user is looked up, so the
- *  response says nothing about the user. @throws {TokenRejected} InvalidGrant */
+/**
+ * Refuses personas and users that the application is not permitted to request. Runs before the user is looked
+ * up, so the response reveals nothing about the user.
+ * @throws {TokenRejected} InvalidGrant
+ */
 export function authoriseRequest(
   application: Application,
   { persona, userName }: { persona: Personas; userName: string },
@@ -66,8 +73,8 @@ export function authoriseRequest(
 }
 
 /**
- * Refuses whoever is not among the users to whom the application is limited. A technician without an account
- * has no user name that a store vouches for.
+ * Refuses users outside the application's `allowedSubjects`.
+ * @param userNameKeys user names that a store vouches for; empty for a technician without an account
  * @throws {TokenRejected} InvalidGrant
  */
 export function authoriseSubject(application: Application | null, userNameKeys: readonly string[]): void {

@@ -4,39 +4,46 @@ import {
   newestInterruption,
 } from '../revocations/revocations.repository';
 
-// Conditions of the statement that issues tokens, over a request `r` and its newest revocation `revoked`.
+// SQL expressions of the statement that issues tokens, over a request `r` and the newest revocation `revoked`
+// of its user and application.
 
-/** SQL: the `iat` of a token issued now. The database's clock decides, as it dates the revocations too. */
+/** SQL: the `iat` of a token issued now, by the database's clock, which also dates the revocations. */
 export const ISSUE_INSTANT = `date_trunc('second', now())`;
 
 /**
- * SQL: null, or how long to wait until the second of the newest revocation, `revoked.at`, is over: it covers
- * what is issued in it. Tokens are never dated ahead: the next revocation, perhaps in this very second, would
- * miss them.
+ * SQL: milliseconds until the second of the newest revocation `revoked.at` is over, or null if it already is.
+ * A revocation covers every token issued in its second. Tokens are never dated into the future instead,
+ * because a further revocation in the current second would then not cover them.
  */
 export const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
     THEN extract(epoch FROM date_trunc('second', revoked.at) + interval '1 second' - now())::float8 * 1000 END`;
 
-// The presented token is judged here again, by the rows themselves: the guard's feed may be a second behind.
-// A session that was ended says so itself too, whatever became of its revocation. A replica may know a key
-// that was removed until its next reload: what is forged with it must not become a genuine token. LIMIT 1 has
-// the rows looked up in the index.
+/**
+ * SQL: true if the presented access token is revoked. The guard has verified it already, but its revocation
+ * feed may be a second behind. An ended session is checked as well, because its revocation may be purged. A
+ * removed signing key is checked because a replica may trust it until its next reload, and a token forged
+ * with it must not be exchanged for a genuine one. LIMIT 1 forces index look-ups.
+ */
 export const PRESENTED_REVOKED = `
   coalesce(date_trunc('second', r."presentedIssuedAt") <= date_trunc('second', revoked.at), false)
     OR ${isRevoked('jti', 'r."presentedTokenId"')} OR ${isRevoked('sid', 'r."presentedSessionId"::text')}
     OR coalesce((SELECT revoked_at IS NOT NULL FROM auth.refresh_family WHERE family_id = r."presentedSessionId" LIMIT 1), false)
     OR coalesce((SELECT state = 'removed' FROM auth.signing_key WHERE kid = r."presentedKeyId" LIMIT 1), false)`;
 
-/** SQL: whether a secret that was live when the application was read is so no longer. */
+/** SQL: true if a secret that was live when the application was read has expired or been deleted since. */
 const SECRETS_GONE = `
   (SELECT count(*) FROM auth.application_secret AS secret
    WHERE secret.application_key = r."clientId" AND secret.version = ANY (r."secretVersions")
      AND (secret.expires_at IS NULL OR secret.expires_at > now())) < cardinality(r."secretVersions")`;
 
-// Where nobody was revoked since the evidence was read, nothing more is looked up. Revocations by strangers
-// interrupt nothing: see `NewRevocation.interrupts`. One of an application does where what proved it, or
-// stands for it, is gone. Evidence from the future: the clock was set back, and cannot tell what is later.
+/**
+ * SQL: true if a revocation since the evidence was read may concern that evidence. If nothing was revoked
+ * since, nothing more is looked up. A revocation interrupts only if it sets `interrupts_at` (see
+ * `NewRevocation.interrupts`). One of an application interrupts if the evidence is a credential, or a secret
+ * of the application is no longer live. Evidence dated in the future counts as interrupted: the clock was set
+ * back, so it cannot tell what came later.
+ */
 export const INTERRUPTED = `
   CASE
     WHEN r."evidenceAt" > now() THEN true
@@ -46,11 +53,11 @@ export const INTERRUPTED = `
     ELSE false
   END`;
 
-/** SQL: whether the application that gets the tokens is disabled, or not there any more. */
+/** SQL: true if the application that gets the tokens is disabled or deleted. */
 export const APPLICATION_GONE = `
   r."clientId" IS NOT NULL
     AND NOT coalesce((SELECT enabled FROM auth.application WHERE application_key = r."clientId" LIMIT 1), false)`;
 
-/** SQL: whether tokens are issued, over the columns that the above make. */
+/** SQL: true if tokens are issued, over the columns computed by the expressions above. */
 export const ADMITTED =
   'NOT presented_revoked AND NOT interrupted AND NOT application_gone AND wait_ms IS NULL';

@@ -1,14 +1,15 @@
 import { CLOCK_STEP_SECONDS } from '@platform/database';
 
 /**
- * How far the newest issue may be ahead of the database's clock and still count. Further ahead, the clock was
- * wrong when the tokens were issued, and revocations dated like them would keep their users out for as long.
+ * Maximum seconds that the newest issue may lie in the future of the database's clock and still count. If it
+ * lies further ahead, the clock was wrong when those tokens were issued; a revocation with that date would
+ * lock its user out until then.
  */
 const BELIEVED_SECONDS = CLOCK_STEP_SECONDS;
 
 /**
- * SQL: notes the present second as one in which tokens are issued, for use as a materialised CTE that is
- * read. Once a second one request writes it; the others only look.
+ * SQL: records the current second as one in which tokens are issued. Use it as a materialised CTE that the
+ * statement reads. In each second one request writes the sequence; the others only read it.
  */
 export const NOTE_ISSUE = `
   SELECT setval('auth.newest_issue', present.second)
@@ -16,9 +17,9 @@ export const NOTE_ISSUE = `
   WHERE present.second > newest.last_value OR newest.last_value > present.second + ${String(BELIEVED_SECONDS)}`;
 
 /**
- * SQL: a row whose `at` is the date of a revocation that is set now, in whole milliseconds. It covers every
- * token issued before, also when the database's clock has gone back since. OFFSET 0: one date for all who
- * read it.
+ * SQL: one row with `at`, the date of a revocation that is set now, in whole milliseconds. The date covers
+ * every token issued before, even if the database's clock has been set back since. OFFSET 0 makes PostgreSQL
+ * evaluate it once, so that every reference gets the same date.
  */
 export const REVOCATION_INSTANT = `
   SELECT date_trunc('milliseconds', greatest(now(), (

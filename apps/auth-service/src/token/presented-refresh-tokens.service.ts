@@ -11,14 +11,14 @@ import type { RefreshTokenClaims } from './token-claims';
 import type { RefreshableToken } from './token-issuer.service';
 import { TokenSigner } from './token-signer.service';
 
-/** A genuine refresh token as the database knows it, and its user as the stores do. */
+/** A genuine refresh token: its session from the database, and its user from the stores. */
 export interface PresentedRefreshToken {
   session: RefreshSession;
-  /** Null: a technician without an account, whom no store can find again. */
+  /** Null for a technician without an account, whom no store knows. */
   resolution: Resolution | null;
 }
 
-/** Reads refresh tokens, and looks up what they stand for. */
+/** Verifies refresh tokens, and looks up their sessions and users. */
 @Injectable()
 export class PresentedRefreshTokens {
   constructor(
@@ -27,14 +27,14 @@ export class PresentedRefreshTokens {
     private readonly identities: IdentitiesService,
   ) {}
 
-  /** @throws {TokenRejected} as `TokenSigner.readRefreshToken` */
+  /** Verifies a refresh token. @throws {TokenRejected} as `TokenSigner.readRefreshToken` */
   read(refreshToken: string): RefreshTokenClaims {
     return this.signer.readRefreshToken(refreshToken);
   }
 
   /**
-   * The token itself names the user, so both look-ups run at once.
-   * @throws {TokenRejected} RefreshTokenIsNotValid when it is not known
+   * Looks up the session and the user of a refresh token concurrently; the token names both.
+   * @throws {TokenRejected} RefreshTokenIsNotValid when the token is unknown
    */
   async find({ jti, sub, sid, iat }: RefreshTokenClaims): Promise<PresentedRefreshToken> {
     const [session, resolution] = await Promise.all([
@@ -50,8 +50,11 @@ export class PresentedRefreshTokens {
   }
 }
 
-/** The token if it may be renewed at all: its permission may have been withdrawn since it was issued.
- *  @throws {TokenRejected} UnsupportedRefreshIdentity or InvalidGrant */
+/**
+ * Returns the token if its kind of user and its application may still refresh. The application's permission
+ * may have been withdrawn since the token was issued.
+ * @throws {TokenRejected} UnsupportedRefreshIdentity or InvalidGrant
+ */
 export function renewalOf({ session, resolution }: PresentedRefreshToken): RefreshableToken {
   if (resolution === null) {
     const detail = 'This kind of identity cannot be refreshed.';

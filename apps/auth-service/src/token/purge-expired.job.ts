@@ -26,8 +26,8 @@ import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
 import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
 /**
- * Remove a batch of rows that can no longer decide anything. Every statement is safe to run on all replicas
- * at once.
+ * The purge statements by kind. Each deletes one batch of rows that can no longer affect a decision. All
+ * replicas may run them at the same time.
  */
 const PURGES: Readonly<Record<string, string>> = {
   'trust-signatures': PURGE_TRUST_SIGNATURES,
@@ -44,10 +44,10 @@ const PURGES: Readonly<Record<string, string>> = {
   'old-revocations-of-sessions': PURGE_OLD_SESSION_REVOCATIONS,
 };
 
-/** A million rows of each kind; what is left has to wait for the next minute. */
+/** Maximum batches of one kind per run: a million rows. The next run, a minute later, continues. */
 const MAX_BATCHES = 100;
 
-/** Keeps the tables from growing for ever. */
+/** Deletes expired rows every minute. */
 @Injectable()
 export class PurgeExpiredJob extends RecurringJob {
   private readonly rows;
@@ -71,8 +71,8 @@ export class PurgeExpiredJob extends RecurringJob {
 
   /**
    * Purges each kind of row independently: a failure in one does not stop the others. Starts no further
-   * statement once the service stops, so that a long backlog does not delay the stop, or once the clocks
-   * differ: a revocation or a used signature that is removed before its time is gone for good.
+   * statement once the service is stopping, so that a backlog does not delay the stop, or once the clocks of
+   * database and replica differ, because a revocation or used signature that is deleted too early is lost.
    * @throws {AggregateError} with the errors of the kinds that failed
    */
   async run(): Promise<void> {
@@ -96,8 +96,10 @@ export class PurgeExpiredJob extends RecurringJob {
     if (errors.length > 0) throw new AggregateError(errors, `${String(errors.length)} purges failed`);
   }
 
-  /** Removes the expired rows of one kind. Returns the error that stopped it, or null.
-   *  @throws when the database is unreachable: then the other kinds would fail too */
+  /**
+   * Deletes the expired rows of one kind. Returns the error that stopped it, or null.
+   * @throws when the database is unreachable, because the other kinds would fail too
+   */
   private async purge(kind: string, removeBatch: () => Promise<number>): Promise<unknown> {
     let total = 0;
     let failure: unknown = null;

@@ -6,8 +6,8 @@ import type { DataSource } from 'typeorm';
 import { RECORD_SNAPSHOT } from './recorded-snapshots';
 
 /**
- * Records every second which transactions have ended. A client whose refresh was committed late is known by
- * it: it never got a response, so its retry is no reuse.
+ * Records every second which transactions have ended. The records show when a rotation was committed, so the
+ * retry of a client whose refresh was committed late, and that got no response, does not count as reuse.
  */
 @Injectable()
 export class RecordSnapshotsJob extends RecurringJob {

@@ -1,20 +1,23 @@
 import { REFRESH_GRACE_SECONDS } from './refresh-state';
 
 /**
- * How old the newest snapshot is at least when another is recorded. Below the interval of the job, which may
- * come a little early.
+ * Minimum age of the newest snapshot before another is recorded. Less than the job's interval of 1 s, because
+ * the job may run a little early.
  */
 const LEAST_AGE = `interval '900 milliseconds'`;
 
-/** Snapshots further apart than this leave a gap: within it nobody knows when a commit became visible. */
+/** Distance between two snapshots above which the commits between them cannot be dated. */
 const GAP = `interval '5 seconds'`;
 
-/** SQL: how long a rotated refresh token may be presented again. */
+/** SQL: the grace window, in which a rotated refresh token may be presented again. */
 export const WINDOW = `interval '${String(REFRESH_GRACE_SECONDS)} seconds'`;
 
-/** Records which transactions have ended by now, unless another replica just did, and removes what is no
- *  longer needed: all but the newest snapshot that is older than the window. `synchronous_commit` is off:
- *  a commit that waits for a standby or the disk must not hold up the record of its wait. */
+/**
+ * Records which transactions have ended, unless another replica did so within the last 900 ms. Deletes the
+ * snapshots older than the grace window, except the newest of these, and those dated more than a minute
+ * ahead. `synchronous_commit` is off, so that the record itself does not wait for a standby or the disk while
+ * other commits do.
+ */
 export const RECORD_SNAPSHOT = `
   WITH setting AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -31,11 +34,15 @@ export const RECORD_SNAPSHOT = `
   ON CONFLICT DO NOTHING`;
 
 /**
- * SQL: from when on other transactions could see the rotation of refresh token `t`; null while nobody can
- * tell. A rotation is dated when its transaction begins, and its commit may be much later: it was still under
- * way in the last snapshot that does not show it, or it became visible in a gap between two snapshots. A date
- * from before the transaction had an id is taken as it is. So is that of a rotation by release 1.0.0, and
- * everything where no snapshot was recorded before the rotation was visible.
+ * SQL: the instant from which other transactions could see the rotation of refresh token `t`; null while that
+ * is unknown. `rotated_at` is the start of the rotating transaction, and its commit may be much later. Each
+ * recorded snapshot tells whether the rotation was visible (committed) at its time. In this order:
+ * - `rotated_at`, if the rotation is within the window, was made by release 1.0.0 (which recorded no
+ *   transaction id), or no snapshot precedes its commit;
+ * - the first snapshot after the commit, if more than 5 s after the last one before the commit; null while
+ *   there is none;
+ * - the last snapshot before the commit, if the transaction had an id by then (or `rotated_at` if later);
+ * - `rotated_at`.
  */
 export const ROTATION_SEEN_AT = `
   CASE WHEN t.rotated_in IS NULL OR t.rotated_at >= now() - ${WINDOW} THEN t.rotated_at ELSE (

@@ -1,9 +1,11 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from '../identity/identity-stores.entity';
 
-/** A family: a session that has refresh tokens, those of one sign-in and of the bearer exchanges that descend
- *  from it. The row is made together with the first refresh token and removed with the last. A session
- *  without refresh tokens has no row. */
+/**
+ * A family: a session that has refresh tokens, issued by one sign-in and by bearer exchanges of its tokens.
+ * The row is inserted with the first refresh token and deleted with the last. A session without refresh
+ * tokens has no row.
+ */
 @Entity({ schema: 'auth', name: 'refresh_family' })
 @Index('refresh_family_live_subject', ['subject', 'createdAt', 'familyId'], {
   where: 'subject IS NOT NULL AND revoked_at IS NULL',
@@ -15,7 +17,7 @@ import { IDENTIFIER } from '../identity/identity-stores.entity';
   where: 'revoked_at IS NOT NULL',
 })
 export class RefreshFamily {
-  /** The session: claim `sid`. */
+  /** The session id, claim `sid`. */
   @PrimaryColumn({ type: 'uuid', name: 'family_id' })
   familyId!: string;
 
@@ -31,15 +33,15 @@ export class RefreshFamily {
   @Column({ type: 'text', name: 'application_key', collation: 'C' })
   applicationKey!: string;
 
-  /** How the user signed in: a TokenFlow. */
+  /** The TokenFlow by which the user signed in. */
   @Column({ type: 'text' })
   flow!: string;
 
-  /** Personas of the sign-in; no token of the family grants more. */
+  /** Personas of the sign-in. No token of the family has more. */
   @Column({ type: 'integer', name: 'persona_limit' })
   personaLimit!: number;
 
-  /** When the user proved who they are. */
+  /** The time at which the user authenticated. */
   @Column({ type: 'timestamptz', name: 'auth_time' })
   authTime!: Date;
 
@@ -53,14 +55,14 @@ export class RefreshFamily {
   revokedBecause!: string | null;
 
   /**
-   * Used refresh tokens issued up to then were pruned: one that has no row any more was used. Null: none was
-   * pruned.
+   * Issue date up to which used refresh tokens were pruned. A genuine token from before then without a row
+   * was used. Null: none was pruned.
    */
   @Column({ type: 'timestamptz', name: 'pruned_until', nullable: true })
   prunedUntil!: Date | null;
 }
 
-/** One refresh token. It is used once: then its successor takes its place. */
+/** A refresh token. It is used once and then replaced by its successor. */
 @Entity({ schema: 'auth', name: 'refresh_token' })
 @ForeignKey(() => RefreshFamily, ['familyId'], ['familyId'], {
   name: 'refresh_token_family_id_fkey',
@@ -84,7 +86,7 @@ export class RefreshToken {
   @Column({ type: 'timestamptz', name: 'rotated_at', nullable: true })
   rotatedAt!: Date | null;
 
-  /** The transaction that rotated it: `rotatedAt` is when it began, not when it was committed. */
+  /** Id of the transaction that rotated it. `rotatedAt` is the start of that transaction, not its commit. */
   @Column({ type: 'bigint', name: 'rotated_in', nullable: true })
   rotatedIn!: string | null;
 

@@ -25,29 +25,32 @@ import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 import { PRUNED_AGE } from './session-bounds.repository';
 
-/** An access token that is exchanged for another. */
+/** An access token to exchange. */
 export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
   sessionId: string | null;
-  /** The asymmetric key that signed it; null: another kind of key did. */
+  /** Id of the asymmetric key that signed it; null for HS256. */
   keyId: string | null;
 }
 
-/** What a new sign-in rests on. */
+/** The evidence of a new sign-in: a single sign-on code, or the user and application data that were read. */
 export interface Evidence {
-  /** The database's time, in whole milliseconds: it was made then, or all of it was read after that. */
+  /**
+   * The database's time in whole milliseconds at which a credential was created, or a time before any of the
+   * data was read.
+   */
   at: Date;
   /**
-   * It was made then, and is good for one issue. A revocation of the application covers it, as it does
-   * tokens.
+   * True for a credential, e.g. a code: created at `at` and valid for one issue. A later revocation of the
+   * application invalidates it, as it does tokens.
    */
   isCredential: boolean;
-  /** The application's secrets that were live. */
+  /** Versions of the application's secrets that were live when they were read. */
   secretVersions: readonly number[];
 }
 
-/** A refresh token to issue, with its session. If the session exists, its personas and its date stay. */
+/** A refresh token to issue, with its session. An existing session keeps its personas and its date. */
 export interface NewRefreshFamily {
   familyId: string;
   tokenId: string;
@@ -55,10 +58,10 @@ export interface NewRefreshFamily {
   applicationKey: string;
   flow: string;
   personaLimit: number;
-  /** Null: just now. */
+  /** Null: now. */
   authTime: Date | null;
   lifetimeSeconds: number;
-  /** No refresh token outlives its sign-in by more. */
+  /** Maximum seconds from `authTime` to the expiry of any refresh token of the session. */
   maxAgeSeconds: number;
 }
 
@@ -67,35 +70,35 @@ export interface IssueRequest {
   identity: Pick<Identity, 'personId' | 'userId' | 'subject'>;
   applicationKey: string | null;
   presented: PresentedToken | null;
-  /** Null: the presented token, which is judged by itself. */
+  /** Null for an exchange, which is judged by `presented` instead. */
   evidence: Evidence | null;
   /** Null: no refresh token. */
   family: NewRefreshFamily | null;
   audit: IssueAuditRow;
 }
 
-/** When the tokens count as issued, or why there are none. */
+/** The issue date of the tokens, or the reason why none were issued. */
 export interface Issue {
   issuedAt: Date;
-  /** The token presented for them has been revoked meanwhile. */
+  /** The presented token has been revoked since it was verified. */
   presentedRevoked: boolean;
-  /** What the evidence says may be over: it is older than a revocation. */
+  /** A revocation since the evidence was read may concern that evidence. */
   interrupted: boolean;
-  /** The application is disabled, or not there any more. */
+  /** The application has been disabled or deleted. */
   applicationGone: boolean;
-  /** Nothing is issued: how long to wait before asking again. */
+  /** Milliseconds to wait before trying again, because nothing was issued; null if no wait is needed. */
   waitMs: number | null;
   /**
-   * Of the refresh token; null when there is none: not asked for, the sign-in is too old, or its session has
-   * more personas or enough refresh tokens.
+   * Expiry of the refresh token. Null if none was issued: not requested, the sign-in is too old, or the
+   * session has more personas than this grant or too many refresh tokens.
    */
   refreshExpiresAt: Date | null;
 }
 
-/** What a refresh token says of itself. */
+/** The claims by which a refresh token is found. */
 export interface RefreshTokenName {
   jti: string;
-  /** Null: it is from before there were sessions, and only its row has it. */
+  /** Null in a token from a release without sessions; its row has the session. */
   sessionId: string | null;
   issuedAt: Date;
 }
@@ -110,7 +113,7 @@ export interface RefreshSession extends RefreshState {
   successorJti: string | null;
   successorIssuedAt: Date | null;
   successorExpiresAt: Date | null;
-  /** Null when the application has gone or is disabled. */
+  /** Null if the application is disabled or deleted. */
   application: Application | null;
 }
 
@@ -126,28 +129,28 @@ export interface Rotation {
   audit: IssueAuditRow;
 }
 
-/** A refresh token that was replaced; its successor counts as issued then. */
+/** The issue date and expiry of the successor of a rotated refresh token. */
 export interface Rotated {
   issuedAt: Date;
   expiresAt: Date;
 }
 
-// A request is one record: who asks, as revocations name them, what is asked for, and its audit row. Plain
-// JSON costs less to read than jsonb.
+// Each request is one JSON record: the names by which its user and application are revoked, the tokens to
+// issue, and the audit row. json is cheaper to read than jsonb.
 const REVOCABLE_FIELDS = `"personId" text, "userId" text, sub text, "clientId" text`;
 const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub', 'r."clientId"');
 
 const NEWEST_REVOCATION_OF = newestRevocation('$1::text', '$2::text', '$3::text', '$4::text');
 
-/** Refresh tokens of a session, used ones too, from which on its exchanges give access tokens only. */
+/** Refresh tokens of a session, used or not, at which its exchanges issue access tokens only. */
 const FULL_SESSION_TOKENS = 500;
-/** The same for unused ones of the last hour. */
+/** Unused refresh tokens of the last hour at which the session's exchanges issue access tokens only. */
 const FULL_HOUR_TOKENS = 30;
 
 const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
     "authTime" timestamptz, "lifetimeSeconds" double precision, "maxAgeSeconds" double precision`;
 
-/** SQL: when a refresh token expires that is issued at `issued_at` in a session that began at `authTime`. */
+/** SQL: the expiry of a refresh token that is issued at `issued_at` in a session with this `authTime`. */
 const expiresAt = (authTime: string): string =>
   `least(issued_at + "lifetimeSeconds" * interval '1 second', ${authTime} + "maxAgeSeconds" * interval '1 second')`;
 
@@ -178,7 +181,8 @@ const ISSUE: PreparedStatement = {
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
   ), family AS (
-    -- The update changes nothing. It returns the row that another request has made since this statement began.
+    -- DO UPDATE changes nothing. It makes RETURNING return a row that another request has inserted since this
+    -- statement began.
     INSERT INTO auth.refresh_family AS made (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
     SELECT DISTINCT ON ("familyId") "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
       coalesce("authTime", issued_at)
@@ -186,9 +190,10 @@ const ISSUE: PreparedStatement = {
     ON CONFLICT (family_id) DO UPDATE SET persona_limit = made.persona_limit
     RETURNING family_id, persona_limit
   ), refreshable AS MATERIALIZED (
-    -- A session keeps the personas that it began with: one that has more would give them to whoever refreshes an exchanged token.
+    -- A session keeps the personas of its sign-in. If it has more than this grant, a refresh token would restore
+    -- them, so none is issued.
     SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
-    -- One that is full gets none: unused tokens live as long as their session.
+    -- A full session gets no further refresh token, because unused ones are not pruned.
     WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0 AND opened.is_full IS NULL
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
@@ -210,17 +215,17 @@ const USER_REVOKED_AT = newestRevocation(
   'f.application_key',
 );
 
-/** SQL: the application of family `f`, or null. */
+/** SQL: the enabled application of family `f`, or no row. */
 const APPLICATION_OF_FAMILY = `
     SELECT json_build_object('applicationKey', application_key, 'allowedPersonas', allowed_personas, 'allowRefresh', allow_refresh,
       'allowAdministrators', allow_administrators, 'allowedFlows', allowed_flows, 'allowedSubjects', allowed_subjects,
       'confidential', confidential) AS application
     FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1`;
 
-// Hand-written SQL: hot and batched. LIMIT 1 has each row looked up by itself: a plan that was made while the
-// tables were small joins them from end to end. The tokens that the session got and used in the last hour are
-// counted for unused tokens only, from the newest one back, and as far as the limit $2. Those of exchanges
-// that nobody has used are not counted.
+// Hand-written SQL: hot and batched. LIMIT 1 forces an index look-up per row; a plan made while the tables
+// were small would scan them. `hourFullSince` is computed for unused tokens only. It counts the session's
+// tokens that were issued in the last hour and have been used, newest first, up to the limit $2. Unused
+// tokens of exchanges do not count.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
@@ -246,8 +251,8 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
 };
 
 // Hand-written SQL: atomic over the session and its revocations. A genuine token without a row that was
-// issued at or before the pruned instant was used; when is not known any more, but longer ago than any
-// window.
+// issued at or before `pruned_until` was used. The time of its use is no longer known, but lies before the
+// grace window.
 const FIND_PRUNED = `
   SELECT $1::uuid AS jti, f.family_id AS "familyId", f.subject, f.application_key AS "applicationKey",
     f.persona_limit AS "personaLimit", now() AS now, $3::timestamptz AS "issuedAt", f.auth_time AS "authTime",
@@ -262,9 +267,10 @@ const FIND_PRUNED = `
   WHERE f.family_id = $2::uuid AND $3::timestamptz <= f.pruned_until`;
 
 // Hand-written SQL: hot, batched, and atomic over three tables. One UPDATE decides which of several
-// concurrent requests rotates. The others find rotated_at set, even if they waited for the row, and change
-// nothing; of two in one statement, the row takes the successor of one. The rows are found by $2: a plan that
-// was made for a small table joins the request with all of a large one.
+// concurrent requests rotates a token. The others find rotated_at set, even if they waited for the row lock,
+// and change nothing. If one statement holds two requests for a token, one successor is stored. $2 repeats
+// the ids so that the rows are found by index; a plan made for a small table would join the requests with the
+// whole table.
 const ROTATE: PreparedStatement = {
   name: 'rotate-refresh-tokens',
   text: `
@@ -291,10 +297,11 @@ const ROTATE: PreparedStatement = {
 };
 
 /**
- * A batch of tokens a day after expiry, so that one is still known while any clock could accept it. A family
- * goes with its last token: looked for by age, every session that lives long would be looked at every time.
- * By one replica at a time: two could wait for tokens of one family crosswise. Arrays have the rows looked up
- * one by one, whatever the statistics say.
+ * SQL: deletes a batch of refresh tokens that expired more than a day ago, so that a token is known as long
+ * as any clock may accept it. A family is deleted with its last token; finding families by age would read
+ * every long-lived session each time. The advisory lock admits one replica at a time, because two could
+ * deadlock on the tokens of one family. The arrays force index look-ups whatever the planner's statistics
+ * are.
  */
 export const PURGE_REFRESH_SESSIONS = `
   WITH turn AS MATERIALIZED (
@@ -311,19 +318,19 @@ export const PURGE_REFRESH_SESSIONS = `
   )
   SELECT count(*)::int AS removed FROM removed`;
 
-/** Refresh tokens and the families they form. Calls that come at the same moment share a statement. */
+/** Refresh tokens and their families. Concurrent calls of a method share a statement. */
 @Injectable()
 export class RefreshSessionsRepository {
   /**
-   * Dates and audits an issue and opens the refresh family that it wants, in one round trip. A revoked
-   * presented token opens nothing, nor does a request that has to wait.
+   * Dates and audits an issue, and writes its refresh token and family, in one round trip. Writes nothing if
+   * the issue is refused or has to wait.
    */
   readonly issue: (request: IssueRequest) => Promise<Issue>;
-  /** The session behind a refresh token with a row, or null. */
+  /** Returns the session behind a refresh token that has a row, or null. */
   private readonly findStored: (jti: string) => Promise<RefreshSession | null>;
   /**
-   * Replaces a refresh token by its successor, and audits it. Null, and nothing changed, when it is no longer
-   * the one to rotate: another request came first, or it was revoked in between.
+   * Replaces a refresh token by its successor, and audits it. Returns null and changes nothing if another
+   * request has rotated the token first, or if it has been revoked since it was read.
    */
   readonly rotate: (rotation: Rotation) => Promise<Rotated | null>;
 
@@ -337,8 +344,8 @@ export class RefreshSessionsRepository {
   }
 
   /**
-   * The session behind a genuine refresh token, or null when it is not known (any more). Of a pruned token it
-   * says that it was used.
+   * Returns the session behind a genuine refresh token, or null if the token is unknown. A pruned token is
+   * returned as used.
    */
   async find({ jti, sessionId, issuedAt }: RefreshTokenName): Promise<RefreshSession | null> {
     const stored = await this.findStored(jti);
@@ -347,7 +354,7 @@ export class RefreshSessionsRepository {
     return pruned ?? null;
   }
 
-  /** The newest revocation of a user or an application, or null. */
+  /** Returns the date of the newest revocation of the user or the application, or null. */
   async newestRevocation(identity: IssueRequest['identity'], applicationKey: string): Promise<Date | null> {
     const { personId, userId, subject } = identity;
     const parameters = [personId, userId, subject, applicationKey];
@@ -368,7 +375,7 @@ export class RefreshSessionsRepository {
           evidenceAt: evidence?.at,
           isCredential: evidence?.isCredential,
           secretVersions: evidence?.secretVersions,
-          // What is left out reads as null, and costs less.
+          // An omitted member reads as null and is cheaper.
           family: family ?? undefined,
           ...audit,
         })),
@@ -393,9 +400,8 @@ export class RefreshSessionsRepository {
         ...revocableOf(identity, applicationKey),
         ...audit,
       }))
-      // Makes it unlikely that two replicas lock the same rows crosswise. A joined UPDATE promises no order:
-      // of a statement
-      // that PostgreSQL ends to break a deadlock each rotation is tried by itself.
+      // The order makes a deadlock between two replicas unlikely. A joined UPDATE guarantees no lock order,
+      // so `batchedWrites` retries each rotation separately after a deadlock.
       .toSorted((one, other) => (one.jti < other.jti ? -1 : 1));
     const rows = await queryPrepared<Rotated & { successorJti: string }>(this.dataSource, ROTATE, [
       JSON.stringify(requests),

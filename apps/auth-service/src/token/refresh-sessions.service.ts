@@ -19,17 +19,17 @@ import { REFRESH_TOKEN_LIFETIME_SECONDS, epochSecond } from './token-claims';
 import { TokenRateExceeded, rateLimitRefusals } from '../rate-limits/rate-limit';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
-/**
- * What a refresh yields: the next refresh token of the family, and the instant of issue of the access token.
- */
+/** The result of a refresh: the next refresh token, and the issue date of the access token. */
 export interface Renewal {
   issuedAt: Date;
   refreshToken: { jti: string; issuedAt: Date; expiresAt: Date };
 }
 
-/** A lost race means that another request has rotated the token. The second look then decides, unless a
- *  revocation comes in between. */
-const MAX_LOOKS = 3;
+/**
+ * Maximum attempts at one refresh. A failed attempt means that another request has rotated the token in the
+ * meantime; the second attempt decides, unless a revocation intervenes as well.
+ */
+const MAX_ATTEMPTS = 3;
 
 const PUBLIC_DETAIL = {
   [TokenRejectionReason.TokenRevoked]: 'The refresh token has been revoked.',
@@ -37,8 +37,10 @@ const PUBLIC_DETAIL = {
   [TokenRejectionReason.RefreshThresholdExceeded]: 'The sign-in is too long ago; sign in again.',
 } as const;
 
-/** Refresh tokens. A family is a session that has refresh tokens; each is used once and replaced by its
- *  successor. */
+/**
+ * Refreshes sessions. A family is a session that has refresh tokens. Each refresh token is used once and
+ * replaced by its successor.
+ */
 @Injectable()
 export class RefreshSessionsService {
   private readonly logger = new Logger('RefreshSessions');
@@ -56,20 +58,28 @@ export class RefreshSessionsService {
   ) {
     this.reuses = metrics.counter(
       'auth_refresh_reuses_total',
-      'Refresh tokens presented again after their time: their family is revoked',
+      'Refresh tokens reused after the grace window; their family is revoked',
     );
     this.refusals = rateLimitRefusals(metrics);
     this.policy = { maxAgeSeconds: config.REFRESH_MAX_AGE, idleSeconds: config.REFRESH_IDLE ?? null };
   }
 
-  /** @throws {TokenRejected} RefreshTokenIsNotValid when the token is not known */
+  /**
+   * Reads the session behind a refresh token.
+   * @throws {TokenRejected} RefreshTokenIsNotValid when the token is unknown
+   */
   async get(name: RefreshTokenName): Promise<RefreshSession> {
     const session = await this.repository.find(name);
     if (session !== null) return session;
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'no such row');
   }
 
-  /** Refuses what `admit` refuses, but does nothing about reuse. @throws {TokenRejected} */
+  /**
+   * Refuses the tokens that `admit` refuses, but does not end the family of a reused one, and ignores the
+   * hourly limit.
+   * @throws {TokenRejected}
+   * @throws {DatabaseUnavailableError} while the commit of the token's rotation cannot be dated
+   */
   assertUsable(session: RefreshSession): void {
     const decision = decideRefresh(session, this.policy);
     if (decision.action === 'reject') throw rejected(decision.reason);
@@ -78,8 +88,8 @@ export class RefreshSessionsService {
   }
 
   /**
-   * Refuses a token that a revocation of its user covers, by whatever identifiers the stores know the user by
-   * now: a link may have come after the sign-in.
+   * Refuses a token that a revocation of its user or application covers. Checks all current identifiers of
+   * the user, because an account may have been linked after the sign-in.
    * @throws {TokenRejected} TokenRevoked
    */
   async assertNotRevoked(session: RefreshSession, identity: Identity): Promise<void> {
@@ -88,10 +98,11 @@ export class RefreshSessionsService {
   }
 
   /**
-   * Refuses a token that may not be refreshed. A reused one ends its family: of thief and owner, nobody knows
-   * which this is.
+   * Decides whether a token may be refreshed. Reuse ends the token's family, because the request may come
+   * from a thief or from the owner, and the two cannot be told apart.
    * @throws {TokenRejected} TokenRevoked, RefreshTokenIsNotValid or RefreshThresholdExceeded
-   * @throws {TokenRateExceeded} when the session was refreshed too often
+   * @throws {TokenRateExceeded} when the session has reached its hourly limit of refreshes
+   * @throws {DatabaseUnavailableError} while the commit of the token's rotation cannot be dated
    */
   async admit(session: RefreshSession): Promise<'rotate' | 'repeat-successor'> {
     const decision = decideRefresh(session, this.policy);
@@ -117,7 +128,7 @@ export class RefreshSessionsService {
     }
   }
 
-  /** Has the session looked at that a sign-in opened or an exchange went on with. */
+  /** Notes the session of a sign-in or exchange, so that `BoundSessionsJob` checks its bounds. */
   noteIssued({ familyId, subject, applicationKey }: NewRefreshFamily, isExchange: boolean): void {
     if (isExchange) this.bounds.noteRefreshed(familyId);
     this.bounds.noteOpened({ subject, applicationKey });
@@ -138,13 +149,13 @@ export class RefreshSessionsService {
   }
 
   /**
-   * Rotates the token, or finds the successor that a concurrent or repeated request has made; audited either
-   * way.
+   * Rotates the token, or returns the successor that a concurrent or repeated request has created. Both are
+   * audited.
    * @throws {TokenRejected} as `admit`
    */
   async renew(session: RefreshSession, identity: Identity, audit: IssueAuditRow): Promise<Renewal> {
     let current = session;
-    for (let look = 1; look <= MAX_LOOKS; look += 1) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const action = await this.admit(current);
       const renewal = await (action === 'rotate'
         ? this.rotate(current, identity, audit)
@@ -164,7 +175,7 @@ export class RefreshSessionsService {
   ): Promise<Renewal | null> {
     const renewal = repeatSuccessor(session);
     if (renewal !== null) await this.assertNotRevoked(session, identity);
-    // Nothing else is written here, and no token leaves unaudited.
+    // A repeat writes no token, so its audit row needs a statement of its own. No token is issued unaudited.
     if (renewal !== null) await this.audits.insert([{ ...audit, ...ISSUED, ageMs: 0 }]);
     return renewal;
   }
@@ -204,9 +215,7 @@ function repeatSuccessor(session: RefreshSession): Renewal | null {
 }
 
 function undecided(): DatabaseUnavailableError {
-  return new DatabaseUnavailableError(
-    'nobody knows yet when the refresh token was rotated for others to see',
-  );
+  return new DatabaseUnavailableError('the commit of the refresh token’s rotation cannot be dated yet');
 }
 
 function rejected(reason: keyof typeof PUBLIC_DETAIL, privateDetail?: string): TokenRejected {

@@ -9,7 +9,7 @@ function secondsAgo(seconds: number): Date {
   return new Date(NOW.getTime() - seconds * 1_000);
 }
 
-/** A rotation whose commit was in time, unless `rotationSeenAt` says otherwise. */
+/** Returns a state whose rotation, if any, was committed at once, unless `rotationSeenAt` is overridden. */
 function state(overrides: Partial<RefreshState> = {}): RefreshState {
   return {
     rotationSeenAt: overrides.rotatedAt ?? null,
@@ -38,26 +38,29 @@ describe('decideRefresh', () => {
     });
   });
 
-  it('repeats the successor inside the window, also while nobody can tell when others could see the rotation', () => {
+  it('repeats the successor inside the window, even while the commit of the rotation cannot be dated', () => {
     const unknown = state({ rotatedAt: secondsAgo(30), rotationSeenAt: null });
     expect(decideRefresh(unknown, POLICY)).toEqual({ action: 'repeat-successor' });
   });
 
-  it('refuses a retry inside the window once the successor was used', () => {
+  it('refuses a retry inside the window once the successor has been used', () => {
     const used = state({ rotatedAt: secondsAgo(20), successorRotatedAt: secondsAgo(10) });
     expect(decideRefresh(used, POLICY)).toEqual(rejected(TokenRejectionReason.RefreshTokenIsNotValid));
   });
 
-  it.each([null, secondsAgo(5)])('sees reuse after the window (successor used: %p)', (successorRotatedAt) => {
-    expect(decideRefresh(state({ rotatedAt: secondsAgo(30.001), successorRotatedAt }), POLICY)).toEqual({
-      action: 'reused',
-    });
-  });
+  it.each([null, secondsAgo(5)])(
+    'detects reuse after the window (successor used: %p)',
+    (successorRotatedAt) => {
+      expect(decideRefresh(state({ rotatedAt: secondsAgo(30.001), successorRotatedAt }), POLICY)).toEqual({
+        action: 'reused',
+      });
+    },
+  );
 
   describe('once the rotation is older than the window', () => {
     const rotatedAt = secondsAgo(90);
 
-    it.each([0, 30])('repeats the successor when others could see it %i s ago', (age) => {
+    it.each([0, 30])('repeats the successor if it became visible %i s ago', (age) => {
       const late = state({ rotatedAt, rotationSeenAt: secondsAgo(age) });
       expect(decideRefresh(late, POLICY)).toEqual({ action: 'repeat-successor' });
       expect(decideRefresh({ ...late, successorRotatedAt: NOW }, POLICY)).toEqual(
@@ -65,18 +68,18 @@ describe('decideRefresh', () => {
       );
     });
 
-    it('sees reuse when others could see it longer ago than that', () => {
+    it('detects reuse if it became visible more than 30 s ago', () => {
       const late = state({ rotatedAt, rotationSeenAt: secondsAgo(30.001) });
       expect(decideRefresh(late, POLICY)).toEqual({ action: 'reused' });
     });
 
-    it('decides nothing while nobody can tell', () => {
+    it('decides nothing while its commit cannot be dated', () => {
       const unknown = state({ rotatedAt, rotationSeenAt: null });
       expect(decideRefresh(unknown, POLICY)).toEqual({ action: 'undecided' });
     });
   });
 
-  it('puts revocation before everything else', () => {
+  it('checks revocation before everything else', () => {
     const expected = rejected(TokenRejectionReason.TokenRevoked);
     expect(decideRefresh(state({ familyRevokedAt: NOW, rotatedAt: secondsAgo(500) }), POLICY)).toEqual(
       expected,
@@ -86,7 +89,7 @@ describe('decideRefresh', () => {
     );
   });
 
-  it('refuses a sign-in older than the limit, and not one exactly as old', () => {
+  it('refuses a sign-in older than the limit, but not one exactly at the limit', () => {
     expect(decideRefresh(state({ authTime: secondsAgo(1_000) }), POLICY)).toEqual({ action: 'rotate' });
     expect(decideRefresh(state({ authTime: secondsAgo(1_000.001) }), POLICY)).toEqual(
       rejected(TokenRejectionReason.RefreshThresholdExceeded),
@@ -98,12 +101,12 @@ describe('decideRefresh', () => {
     [600, 3_000],
     [0, 3_600],
     [-5, 3_600],
-  ])('waits while the hour is full (for %d s): %d s', (age, seconds) => {
+  ])('waits at the hourly limit; oldest counted token issued %d s ago: %d s', (age, seconds) => {
     const full = state({ hourFullSince: secondsAgo(age) });
     expect(decideRefresh(full, POLICY)).toEqual({ action: 'wait', seconds });
   });
 
-  it('repeats the successor and sees reuse even while the hour is full', () => {
+  it('repeats the successor and detects reuse even at the hourly limit', () => {
     const full = { hourFullSince: secondsAgo(10) };
     expect(decideRefresh(state({ ...full, rotatedAt: secondsAgo(5) }), POLICY)).toEqual({
       action: 'repeat-successor',
@@ -113,7 +116,7 @@ describe('decideRefresh', () => {
     });
   });
 
-  it('refuses a token that lay unused too long, when that is limited', () => {
+  it('refuses a token that stayed unused longer than the idle limit', () => {
     const policy = { ...POLICY, idleSeconds: 99 };
     expect(decideRefresh(state(), policy)).toEqual(rejected(TokenRejectionReason.RefreshThresholdExceeded));
     expect(decideRefresh(state(), { ...policy, idleSeconds: 100 })).toEqual({ action: 'rotate' });
@@ -123,7 +126,7 @@ describe('decideRefresh', () => {
 describe('revocation of a user', () => {
   const revokedAt = new Date('2026-06-01T12:00:00.400Z');
 
-  it('covers tokens up to and in its second', () => {
+  it('covers tokens issued before or in its second', () => {
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), revokedAt)).toBe(true);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:01Z'), revokedAt)).toBe(false);
     expect(isRevokedByUser(new Date('2026-06-01T12:00:00Z'), null)).toBe(false);

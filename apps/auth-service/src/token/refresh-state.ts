@@ -2,13 +2,15 @@ import { SECOND_MS } from '@platform/time';
 import { epochSecond } from './token-claims';
 import { TokenRejectionReason } from '../rejections/token-rejection';
 
-/** How long a rotated refresh token may be presented again by a caller that did not get the response. */
+/**
+ * Grace window in which a client that got no response may present a rotated refresh token again, in seconds.
+ */
 export const REFRESH_GRACE_SECONDS = 30;
 
 const HOUR_SECONDS = 60 * 60;
 
 /**
- * A refresh token as its row, its family and the revocations tell it, at one instant of the database's clock.
+ * The state of a refresh token, from its row, its family and the revocations, at one instant of the database.
  */
 export interface RefreshState {
   now: Date;
@@ -16,16 +18,18 @@ export interface RefreshState {
   authTime: Date;
   rotatedAt: Date | null;
   /**
-   * From when on others could see the rotation; later than `rotatedAt` where its commit was late. Null: not
-   * rotated, or nobody can tell yet.
+   * The instant from which other transactions could see the rotation; later than `rotatedAt` if the commit
+   * was late. Null: not rotated, or not known yet.
    */
   rotationSeenAt: Date | null;
   successorRotatedAt: Date | null;
   familyRevokedAt: Date | null;
   /** The newest revocation of the person, user, subject or application behind the token. */
   userRevokedAt: Date | null;
-  /** When the session has used its hourly number of refresh tokens: the instant of the oldest of them. Null:
-   *  it may use more. */
+  /**
+   * Issue date of the oldest refresh token that counts against the hourly limit, if the session has reached
+   * that limit; null if it has not.
+   */
   hourFullSince: Date | null;
 }
 
@@ -36,9 +40,9 @@ export interface RefreshPolicy {
 }
 
 /**
- * What to do with a genuine, unexpired refresh token. `reused` means: revoke the family, then reject as
- * revoked. `undecided`: nobody knows yet when the rotation became visible, so the client has to ask again.
- * `wait`: the session was refreshed too often in the last hour.
+ * The decision on a genuine, unexpired refresh token. `repeat-successor`: return the successor again.
+ * `reused`: revoke the family, then reject as revoked. `undecided`: the commit of the rotation cannot be
+ * dated yet, so the client must retry. `wait`: the session has reached its hourly limit of refreshes.
  */
 export type RefreshDecision =
   | { action: 'rotate' }
@@ -54,8 +58,10 @@ export type RefreshDecision =
         | TokenRejectionReason.RefreshThresholdExceeded;
     };
 
-/** Decides a refresh. Revocations come first. For a token that was rotated before, the time since the
- *  rotation decides, and whether its successor has been used. Source: docs/spec-gaps.md. */
+/**
+ * Decides a refresh. Revocations take precedence. A token that was rotated before is judged by the time since
+ * its rotation and by whether its successor has been used. Source: docs/spec-gaps.md.
+ */
 export function decideRefresh(state: RefreshState, policy: RefreshPolicy): RefreshDecision {
   if (state.familyRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
     return { action: 'reject', reason: TokenRejectionReason.TokenRevoked };
@@ -71,20 +77,18 @@ export function decideRefresh(state: RefreshState, policy: RefreshPolicy): Refre
 function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
   const isOver = (since: Date): boolean => secondsBetween(since, state.now) > REFRESH_GRACE_SECONDS;
   if (isOver(rotatedAt)) {
-    // No client got a response before the rotation was visible.
+    // The grace window starts when the rotation became visible: no client can have got its response before.
     if (state.rotationSeenAt === null) return { action: 'undecided' };
     if (isOver(state.rotationSeenAt)) return { action: 'reused' };
   }
-  // Two holders inside the window look like one impatient caller until the successor is used as well.
+  // Inside the window a second request may be the same client's retry, unless the successor has been used
+  // too.
   if (state.successorRotatedAt !== null)
     return { action: 'reject', reason: TokenRejectionReason.RefreshTokenIsNotValid };
   return { action: 'repeat-successor' };
 }
 
-/**
- * True when a revocation of the user covers a token issued at `issuedAt`: at or before the revocation's
- * second.
- */
+/** Returns true if the token was issued in or before the second of the user's revocation. */
 export function isRevokedByUser(issuedAt: Date, userRevokedAt: Date | null): boolean {
   return userRevokedAt !== null && epochSecond(issuedAt) <= epochSecond(userRevokedAt);
 }

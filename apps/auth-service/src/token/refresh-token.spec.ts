@@ -25,18 +25,18 @@ const claims = {
 };
 
 describe('refresh tokens', () => {
-  it('read back as signed, and are the same text each time', () => {
+  it('are read back as signed, and signing is deterministic', () => {
     const token = signRefreshToken(key, claims);
     expect(readRefreshToken(token, [key], ISSUER)).toEqual(claims);
     expect(signRefreshToken(key, { ...claims })).toBe(token);
   });
 
-  it('are read from before there were sessions', () => {
+  it('are accepted without a session, as an earlier release signed them', () => {
     const { sid: _, ...older } = claims;
     expect(readRefreshToken(signRefreshToken(key, older), [key], ISSUER)).toEqual(older);
   });
 
-  it('say whom, which application and which session they are for, and from when to when', () => {
+  it('name the user, application and session, and the times of issue and expiry', () => {
     const token = {
       jti: claims.jti,
       subject: 'personid:1001',
@@ -50,7 +50,7 @@ describe('refresh tokens', () => {
     expect(Buffer.from(header, 'base64url').toString()).toContain('"typ":"rt+jwt"');
   });
 
-  it('live for a year at most, whoever has signed them', () => {
+  it('are refused if their lifetime exceeds a year', () => {
     expect(REFRESH_TOKEN_LIFETIME_SECONDS).toBe(31_536_000);
     const oneYear = { ...claims, exp: claims.iat + REFRESH_TOKEN_LIFETIME_SECONDS };
     expect(readRefreshToken(signRefreshToken(key, oneYear), [key], ISSUER)).toEqual(oneYear);
@@ -58,7 +58,7 @@ describe('refresh tokens', () => {
     expect(readRefreshToken(signRefreshToken(key, longer), [key], ISSUER)).toBeNull();
   });
 
-  it('tell whether the age of their session has cut them short', () => {
+  it('show whether the age of their session has shortened them', () => {
     expect(isCutBySession({ ...claims, iat: 1_767_312_000, exp: 1_767_313_000 })).toBe(true);
     expect(isCutBySession({ ...claims, exp: claims.iat + REFRESH_TOKEN_LIFETIME_SECONDS })).toBe(false);
   });

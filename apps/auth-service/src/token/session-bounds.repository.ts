@@ -6,18 +6,18 @@ import { SESSION_KEPT } from '../revocations/revocations.repository';
 import { ROTATION_SEEN_AT, WINDOW } from './recorded-snapshots';
 
 /**
- * How long ago a used refresh token was issued at least when it is pruned. The tokens of the last hour are
- * counted.
+ * Minimum age of a pruned refresh token, counted from its issue. Younger tokens are needed for the hourly
+ * refresh limit.
  */
 export const PRUNED_AGE = `interval '1 hour'`;
 
-/** Refresh tokens of a session that are never pruned, the newest. */
+/** The newest refresh tokens of a session that are never pruned. */
 const KEPT_TOKENS = 100;
-/** A session with more is pruned: not after each refresh. */
+/** Refresh tokens above which a session is pruned. Twice `KEPT_TOKENS`, so that not every refresh prunes. */
 const MAX_TOKENS = 200;
-/** Sessions that one statement displaces. */
+/** Maximum sessions that one statement ends. */
 const DISPLACED_SESSIONS = 100;
-/** Sessions whose tokens one statement removes. */
+/** Maximum sessions whose tokens one statement deletes. */
 const REMOVED_SESSIONS = 100;
 
 /** The sessions of one user in one application. */
@@ -26,21 +26,24 @@ export interface SessionsOfUser {
   applicationKey: string;
 }
 
-/** How many rows a bounded step has removed, or sessions displaced; `isMore`: another one may have something
- *  to do. */
+/** The result of one bounded step. */
 export interface BoundedStep {
+  /** Rows that the step deleted, or sessions that it ended. */
   count: number;
+  /** True if a further step may find more. */
   isMore: boolean;
 }
 
-/** A step of the pruning of a session. */
+/** The result of one step of pruning a session. */
 interface PruningStep extends BoundedStep {
-  /** When the youngest token that it looked at was issued; null: there was none. */
+  /** Issue date of the newest token that the step read; null if it read none. */
   upTo: string | null;
 }
 
-/** SQL: the use of refresh token `t` is so old that nobody may present it again. The oldest snapshot
- *  settles nearly all tokens. */
+/**
+ * SQL: true if refresh token `t` was used so long ago that its grace window is over. For nearly all tokens
+ * the oldest recorded snapshot decides, without the more expensive look-up.
+ */
 const IS_OVER = `
   t.rotated_at < now() - ${WINDOW} AND CASE
     WHEN t.rotated_in < (
@@ -54,12 +57,12 @@ const FIND_OVERSIZED_SESSIONS = `
     SELECT 1 FROM auth.refresh_token t WHERE t.family_id = asked.family_id ORDER BY t.issued_at DESC OFFSET ${String(MAX_TOKENS)} LIMIT 1
   ) AS surplus`;
 
-// Hand-written SQL: atomic over the tokens and their session. The first step of a run begins with the oldest
-// token, as one that was passed over unused may be used now; each further one where the last one ended, and
-// looks at a batch of tokens, used or not. Only tokens whose use others could see before the window are
-// removed. One replica at a time has the session; tokens that another statement has locked are passed over
-// and stay. Compared as rows, whatever the statistics say: a plan for a session of few tokens would sort all
-// of many in each step.
+// Hand-written SQL: atomic over the tokens and their session. The first step of a run starts at the oldest
+// token, because a token that an earlier run skipped as unused may be used by now. Each further step
+// continues where the last one ended. A step reads one batch of tokens, used or not, and deletes those whose
+// grace window is over. The row lock admits one replica per session; tokens locked by another statement are
+// skipped. The row comparison makes the planner read the index in order: a plan made for a session with few
+// tokens would sort all tokens in every step.
 const PRUNE_SESSION = `
   WITH session AS MATERIALIZED (
     SELECT coalesce($2::timestamptz, '-infinity') AS start FROM auth.refresh_family WHERE family_id = $1 FOR NO KEY UPDATE SKIP LOCKED
@@ -92,8 +95,8 @@ const FIND_USERS_WITH_SURPLUS = `
     ORDER BY f.created_at DESC, f.family_id DESC OFFSET $3 LIMIT 1
   ) AS surplus`;
 
-// Hand-written SQL: atomic over the sessions and their audit trail. The row stays: while one of its access
-// tokens lives, it says that the session has ended.
+// Hand-written SQL: atomic over the sessions and their audit trail. The session's row is kept, because it
+// marks the session as ended while its access tokens are still unexpired.
 const DISPLACE_SESSIONS = `
   WITH surplus AS MATERIALIZED (
     SELECT family_id FROM auth.refresh_family WHERE subject = $1 AND application_key = $2 AND revoked_at IS NULL
@@ -110,7 +113,7 @@ const DISPLACE_SESSIONS = `
   )
   SELECT count(*)::int AS count, count(*) > 0 AS "isMore" FROM ended`;
 
-/** SQL: no access token of session `f`, which has ended, can live. */
+/** SQL: true if session `f` ended so long ago that all of its access tokens have expired. */
 const IS_LONG_ENDED = `f.revoked_at < now() - ${SESSION_KEPT}`;
 
 const FIND_USERS_OF_ENDED = `
@@ -128,8 +131,8 @@ const FIND_USERS_OF_ENDED = `
     ORDER BY f.revoked_at LIMIT 1
   ) AS removable`;
 
-// Hand-written SQL: atomic over the tokens and their sessions. A session goes in the step after the one that
-// removed its last token.
+// Hand-written SQL: atomic over the tokens and their sessions. A session's row is deleted in the step after
+// the one that deleted its last token.
 const REMOVE_ENDED_SESSIONS = `
   WITH surplus AS MATERIALIZED (
     SELECT revoked_at FROM auth.refresh_family WHERE subject = $1 AND application_key = $2 AND revoked_at IS NOT NULL
@@ -149,41 +152,45 @@ const REMOVE_ENDED_SESSIONS = `
   )
   SELECT (SELECT count(*) FROM gone)::int AS count, (SELECT count(*) FROM removed) + (SELECT count(*) FROM gone) > 0 AS "isMore"`;
 
-/** Keeps what one user can make grow within bounds, in steps of one statement each. */
+/** Bounds the rows that one user can create, in steps of one statement each. */
 @Injectable()
 export class SessionBoundsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Those of the sessions that have so many refresh tokens that used ones are pruned. */
+  /** Returns those of the sessions that have more than 200 refresh tokens. */
   async findOversizedSessions(familyIds: readonly string[]): Promise<string[]> {
     const rows = await this.dataSource.query<{ familyId: string }[]>(FIND_OVERSIZED_SESSIONS, [familyIds]);
     return rows.map(({ familyId }) => familyId);
   }
 
-  /** Removes used refresh tokens of a session, the oldest first. @param start where the step before ended;
-   *  null: with the oldest */
+  /**
+   * Deletes used refresh tokens of a session, oldest first.
+   * @param start `upTo` of the previous step; null starts at the oldest token
+   */
   async pruneSession(familyId: string, start: string | null): Promise<PruningStep> {
     const [step] = await this.dataSource.query<PruningStep[]>(PRUNE_SESSION, [familyId, start]);
     return step!;
   }
 
-  /** Those of the users that have more than `limit` sessions in the application that have not ended. */
+  /** Returns those of the users that have more than `limit` live sessions in the application. */
   findUsersWithSurplus(users: readonly SessionsOfUser[], limit: number): Promise<SessionsOfUser[]> {
     return this.findUsers(FIND_USERS_WITH_SURPLUS, users, limit);
   }
 
-  /** Ends the oldest sessions of a user in an application beyond `limit`, and audits it. */
+  /** Ends a user's oldest live sessions in an application beyond the newest `limit`, and audits each. */
   displaceSessions(user: SessionsOfUser, limit: number): Promise<BoundedStep> {
     return this.step(DISPLACE_SESSIONS, user, limit);
   }
 
-  /** Those of the users that have sessions to remove by `removeEndedSessions`. */
+  /** Returns those of the users that have sessions for `removeEndedSessions` to delete. */
   findUsersOfEnded(users: readonly SessionsOfUser[], limit: number): Promise<SessionsOfUser[]> {
     return this.findUsers(FIND_USERS_OF_ENDED, users, limit);
   }
 
-  /** Removes ended sessions of a user in an application, but for the `limit` that ended last and those of
-   *  which an access token may live. */
+  /**
+   * Deletes ended sessions of a user in an application. Keeps the `limit` sessions that ended last, and those
+   * that may still have an unexpired access token.
+   */
   removeEndedSessions(user: SessionsOfUser, limit: number): Promise<BoundedStep> {
     return this.step(REMOVE_ENDED_SESSIONS, user, limit);
   }

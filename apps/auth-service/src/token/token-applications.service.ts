@@ -16,23 +16,23 @@ import { RevocationsRepository } from '../revocations/revocations.repository';
 import { TrustSignaturesRepository } from './trust-signatures.repository';
 import type { SignatureUse, TrustSignature } from './trust-signatures.repository';
 
-/** An application as a request names it, and the secret that the request brings; null or left out: none. */
+/** The application that a request names, and the secret that it sends; null or absent: none. */
 interface NamedApplication {
   applicationKey: string | null | undefined;
   sharedSecret: string | null | undefined;
 }
 
-/** The application that a request names, as it was read and not yet judged. */
+/** The application that a request names, read but not yet checked. */
 export interface ReadApplication {
-  /** Null: none is named, or none that is there. */
+  /** Null if the request names none, or an unknown one. */
   application: EnabledApplication | null;
-  /** The database's time before it was read. Null: one is named that is not there. */
+  /** The database's time before the application was read. Null if the request names an unknown one. */
   readAt: Date | null;
 }
 
 /**
- * The applications that ask for tokens: which one a request names, whether it really comes from there, and
- * whether it may use the flow.
+ * Identifies the application of a token request, authenticates it, and checks that it is permitted to use the
+ * flow.
  */
 @Injectable()
 export class TokenApplicationsService {
@@ -45,9 +45,12 @@ export class TokenApplicationsService {
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
-  /** The application of a request that brings no proof: public clients have no secret.
-   *  @param applicationKey absent: no application, so there is no refresh token
-   *  @throws {TokenRejected} InvalidGrant when it is unknown, may not use this flow, or is confidential */
+  /**
+   * Finds the application of a request without proof, e.g. of a public client, which has no secret.
+   * @param applicationKey absent: returns null, and no refresh token is issued
+   * @throws {TokenRejected} InvalidGrant when the application is unknown, may not use this flow, or is
+   * confidential
+   */
   async findUnproven(
     flow: TokenFlow,
     applicationKey: string | null | undefined,
@@ -58,8 +61,10 @@ export class TokenApplicationsService {
     return application;
   }
 
-  /** Reads the application of a request before the user has proved anything: what is read afterwards is no
-   *  older than `readAt`. `permitUnproven` judges it. */
+  /**
+   * Reads the application of a request before the user is authenticated, so that everything read later is no
+   * older than `readAt`. `permitUnproven` checks it.
+   */
   async read(applicationKey: string | null | undefined): Promise<ReadApplication> {
     if (applicationKey === null || applicationKey === undefined)
       return { application: null, readAt: await this.revocations.present() };
@@ -67,17 +72,21 @@ export class TokenApplicationsService {
     return { application, readAt: application?.readAt ?? null };
   }
 
-  /** As `findUnproven`, of an application that has been read.
-   *  @returns when it was read
-   *  @throws {TokenRejected} InvalidGrant */
+  /**
+   * Checks an application that `read` has returned, as `findUnproven` does.
+   * @returns the time before it was read
+   * @throws {TokenRejected} InvalidGrant
+   */
   permitUnproven(flow: TokenFlow, { application, readAt }: ReadApplication): Date {
     if (readAt === null) throw notPermitted(flow);
     if (application !== null) this.refuseMissingProof(permitted(application, flow));
     return readAt;
   }
 
-  /** Refuses an application that may not use this flow. It asks for no proof: the sign-in has yet to begin.
-   *  @throws {TokenRejected} InvalidGrant */
+  /**
+   * Refuses an application that may not use this flow. Requires no proof of it.
+   * @throws {TokenRejected} InvalidGrant
+   */
   async assertPermitted(flow: TokenFlow, applicationKey: string): Promise<void> {
     await this.findPermitted(flow, applicationKey);
   }
@@ -89,9 +98,10 @@ export class TokenApplicationsService {
   }
 
   /**
-   * The application of a request that may bring its secret. Null: it brings none, and `findUnproven` decides.
-   * @throws {TokenRejected} AuthenticationFailed when the secret is not this application's, or none is named;
-   * InvalidGrant when it may not use this flow
+   * Authenticates the application of a request by its secret. Returns null if the request sends none; then
+   * use `findUnproven`.
+   * @throws {TokenRejected} AuthenticationFailed when the secret is wrong or no application is named;
+   * InvalidGrant when the application may not use this flow
    * @throws {TokenRateExceeded}
    */
   async authenticateIfSecretSent(
@@ -104,8 +114,8 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Refuses a request for an application already found that brings a wrong secret, or none although it has
-   * to.
+   * Refuses a request that sends a wrong secret for its application, or none although the application is
+   * confidential.
    * @throws {TokenRejected} AuthenticationFailed or InvalidGrant
    * @throws {TokenRateExceeded}
    */
@@ -125,9 +135,11 @@ export class TokenApplicationsService {
     );
   }
 
-  /** The application that knows `sharedSecret`.
-   *  @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
-   *  @throws {TokenRateExceeded} */
+  /**
+   * Authenticates an application by its secret and checks that it may use this flow.
+   * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
+   * @throws {TokenRateExceeded}
+   */
   async authenticateSecret(
     applicationKey: string,
     sharedSecret: string,
@@ -137,8 +149,8 @@ export class TokenApplicationsService {
   }
 
   /**
-   * The application that knows `sharedSecret`, whatever it may do with it. The request counts for its rate
-   * limit.
+   * Authenticates an application by its secret, for any flow. The request counts against the application's
+   * rate limit.
    * @throws {TokenRejected} AuthenticationFailed
    * @throws {TokenRateExceeded}
    */
@@ -152,9 +164,9 @@ export class TokenApplicationsService {
   }
 
   /**
-   * The application that signed `request`. The order of the checks is fixed: an unproven caller learns
-   * nothing of age or replay, and only a proven, fresh request uses up its signature and counts for the
-   * application's rate limit.
+   * Authenticates the application that signed `request`. The order of the checks matters: a caller with a
+   * wrong signature learns nothing about age or replay, and only a fresh request with a correct signature
+   * consumes the signature and counts against the application's rate limit.
    * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when it may not use this flow
    * @throws {TokenRateExceeded}
    */
@@ -177,15 +189,15 @@ export class TokenApplicationsService {
     return permitted(application, 'trust');
   }
 
-  /** Gives back the signature that `authenticateSigned` has used up. */
+  /** Makes the signature that `authenticateSigned` has consumed usable again. */
   async giveBackSignature(request: TrustRequest): Promise<void> {
     const { applicationKey, authenticationCode } = request;
     await this.signatures.giveBack({ applicationKey, code: codeOf(authenticationCode) });
   }
 
   /**
-   * Counts a signed request and uses up its signature: a request refused for its rate can be sent again as it
-   * is, and a replayed one costs the application nothing.
+   * Counts a signed request and consumes its signature. A request refused by the rate limit keeps its
+   * signature and can be sent again; a replayed request does not count against the limit.
    */
   private async useUp(signature: TrustSignature): Promise<SignatureUse> {
     const use = await this.limits?.admitApplicationBy(signature.applicationKey, (bucket, limit) =>
@@ -195,12 +207,12 @@ export class TokenApplicationsService {
   }
 }
 
-/** Empty, which proves nothing, for what is no base64. */
+/** Decodes a code. Returns an empty buffer, which matches no signature, if it is not base64. */
 function codeOf(authenticationCode: string): Buffer {
   return decodeAuthenticationCode(authenticationCode) ?? Buffer.alloc(0);
 }
 
-/** The application if the flow is among its flows. @throws {TokenRejected} InvalidGrant */
+/** Returns the application if it may use the flow. @throws {TokenRejected} InvalidGrant */
 function permitted(application: EnabledApplication, flow: TokenFlow): EnabledApplication {
   if (mayUseFlow(application, flow)) return application;
   throw new TokenRejected(
@@ -209,7 +221,7 @@ function permitted(application: EnabledApplication, flow: TokenFlow): EnabledApp
   );
 }
 
-/** Unknown and disabled read the same. */
+/** Returns the rejection of an unknown or disabled application; the caller cannot tell them apart. */
 function notPermitted(flow: TokenFlow): TokenRejected {
   const what = flow === 'bearer' ? 'exchange tokens' : 'sign users in';
   return new TokenRejected(TokenRejectionReason.InvalidGrant, `This application may not ${what}.`);

@@ -40,7 +40,7 @@ function claimsFor(authority: Partial<Authority> = {}): WrittenClaims {
 const read = (json: string): WrittenClaims => JSON.parse(json) as WrittenClaims;
 
 describe('claims of an access token', () => {
-  it('say who, what, for whom and how long', () => {
+  it('hold the user, authority, audience and lifetime', () => {
     expect(claimsFor()).toEqual({
       iss: 'https://auth.example',
       aud: 'platform',
@@ -62,7 +62,7 @@ describe('claims of an access token', () => {
     });
   });
 
-  it('leave out what there is nothing to say about', () => {
+  it('omit claims without a value', () => {
     const identity = { ...CARL, personId: null, userId: 9001, name: null };
     const grant = { ...grantOf(), identity, clientId: null };
     const claims = accessTokenClaimsOf(grant, 'https://auth.example', 'platform');
@@ -71,7 +71,7 @@ describe('claims of an access token', () => {
     expect(claimsFor()).not.toHaveProperty('userId');
   });
 
-  it('are what receivers accept', () => {
+  it('match the schema by which receivers validate them', () => {
     expect(accessTokenClaims.safeParse(claimsFor()).success).toBe(true);
   });
 
@@ -82,20 +82,20 @@ describe('claims of an access token', () => {
     expect(fitClaims(claimsFor(), 100)).toBe(JSON.stringify(claimsFor()));
   });
 
-  it('lose the groups first and say so', () => {
+  it('lose the groups first and name them in overflow', () => {
     const groups = many(500, (n) => `Group number ${String(n)}`);
     const fitted = read(fitClaims(claimsFor({ groups }), 100));
     expect(fitted).toMatchObject({ groups: [], facilities: [501, 502], overflow: ['groups'] });
   });
 
-  it('lose the facilities as well when that is not enough', () => {
+  it('lose the facilities as well if that is not enough', () => {
     const facilities = many(3_000, (n) => 100_000 + n);
     const json = fitClaims(claimsFor({ facilities }), 100);
     expect(read(json)).toMatchObject({ groups: [], facilities: [], overflow: ['groups', 'facilities'] });
     expect(Buffer.from(json).toString('base64url').length).toBeLessThan(6_144 - 100);
   });
 
-  it('lose the personas of the facilities with them', () => {
+  it('lose facilityPersonas together with the facilities', () => {
     const facilities = many(3_000, (n) => 100_000 + n);
     const cut = read(fitClaims(claimsFor({ facilities, facilityPersonas: facilities.map(() => 2) }), 100));
     expect(cut).not.toHaveProperty('facilityPersonas');
@@ -123,7 +123,7 @@ describe('claims of an access token', () => {
     expect(both).not.toHaveProperty('overflow');
   });
 
-  it('make no token longer than 6 KiB', () => {
+  it('produce no token longer than 6 KiB', () => {
     const key = signingKey('HS256', 'a1', createSecretKey(Buffer.alloc(32, 7)), 'at+jwt');
     const keys = { access: key, refresh: key, issuer: 'https://auth.example', audience: 'platform' };
     const lengths = many(700, (n) => many(n, () => 100_000)).map(

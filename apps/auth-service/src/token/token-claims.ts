@@ -10,20 +10,19 @@ import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
 /** 24 hours. Source: authentication spec, Limits. */
 export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 /**
- * A token that grows past this many characters loses claims, so that it fits the headers of every server and
- * proxy.
+ * Maximum length of an access token, in characters, so that it fits the header limits of servers and proxies.
  */
 const ACCESS_TOKEN_MAX_CHARACTERS = 6 * 1_024;
 
 /**
- * Everything an access token says, decided. `personas` and `authority` are those granted, which may be less
- * than the identity holds.
+ * The content of an access token. `personas` and `authority` are the granted ones, which may be less than the
+ * identity holds.
  */
 export interface AccessGrant {
   identity: Pick<Identity, 'identityType' | 'subject' | 'personId' | 'userId' | 'name'>;
   personas: Personas;
   authority: Authority;
-  /** Claims of `authority` that say less than the identity holds, because the exchanged token did. */
+  /** Claims of `authority` that hold less than the identity, because the exchanged token held less. */
   narrowed: readonly AuthorityClaim[];
   clientId: string | null;
   authTime: Date;
@@ -32,7 +31,7 @@ export interface AccessGrant {
   sessionId: string;
 }
 
-/** The claims of an access token as they are written. Claims without a value are left out. */
+/** The claims of an access token. Claims without a value are omitted. */
 export interface WrittenClaims extends Authority {
   iss: string;
   aud: string;
@@ -53,11 +52,11 @@ export interface WrittenClaims extends Authority {
   overflow?: OverflowingClaim[];
 }
 
-/** Claims that are emptied when the token would be too long, in this order. */
+/** Claims that are emptied if the token would be too long, in this order. */
 const OVERFLOWING_CLAIMS = ['groups', 'facilities'] as const;
 type OverflowingClaim = (typeof OVERFLOWING_CLAIMS)[number];
 
-/** The claims that say `grant`. Source: docs/spec-gaps.md. */
+/** Maps a grant to the claims of its access token. Source: docs/spec-gaps.md. */
 export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience: string): WrittenClaims {
   const { identity } = grant;
   const iat = epochSecond(grant.issuedAt);
@@ -81,7 +80,7 @@ export function accessTokenClaimsOf(grant: AccessGrant, issuer: string, audience
   };
 }
 
-/** What tokens are signed with, and who signs them for whom. */
+/** The signing keys, issuer and audience of tokens. */
 export interface TokenKeys {
   access: SigningKey;
   refresh: SigningKey;
@@ -96,11 +95,12 @@ export function signAccessToken({ access: key, issuer, audience }: TokenKeys, gr
 }
 
 /**
- * The claims as JSON text that keeps the token within the limit: `groups` are emptied first, then
- * `facilities`, with which `facilityPersonas` goes. `overflow` names what is missing, so that receivers
- * refuse or ask.
+ * Serialises the claims so that the token stays within its maximum length. It empties `groups` first, then
+ * `facilities` together with `facilityPersonas`. `overflow` names the emptied claims, so that receivers
+ * refuse the request or query this service.
  * @param fixedCharacters length of the encoded header and signature
- * @param narrowed claims that `overflow` does not name: whoever asked would get all that the identity holds
+ * @param narrowed claims that `overflow` must not name: a query would return everything that the identity
+ * holds, which is more than this token may carry
  */
 export function fitClaims(
   claims: WrittenClaims,
@@ -123,18 +123,21 @@ function emptied(
 ): WrittenClaims {
   const remaining = { ...claims };
   for (const name of names) remaining[name] = [];
-  // Without the facilities there is nothing to pair.
+  // `facilityPersonas` pairs with `facilities` by index.
   if (names.includes('facilities')) delete remaining.facilityPersonas;
   const overflow = names.filter((name) => !narrowed.includes(name));
   return overflow.length === 0 ? remaining : { ...remaining, overflow };
 }
 
-/** Characters of a compact token with this payload: the parts in base64url and the two dots. */
+/**
+ * Returns the length of a compact token with this payload: header, payload and signature in base64url, two
+ * dots.
+ */
 function tokenCharacters(payloadJson: string, fixedCharacters: number): number {
   return fixedCharacters + 2 + Math.ceil((Buffer.byteLength(payloadJson) * 4) / 3);
 }
 
-/** `typ` of refresh tokens: together with a key of their own it keeps them apart from access tokens. */
+/** `typ` of refresh tokens. Together with their separate keys it keeps them from passing as access tokens. */
 export const REFRESH_TOKEN_TYP = 'rt+jwt';
 /** 365 days. Source: authentication spec, Limits. */
 export const REFRESH_TOKEN_LIFETIME_SECONDS = 365 * 24 * 60 * 60;
@@ -146,17 +149,17 @@ const refreshTokenClaims = z.object({
   aud: z.string(),
   sub: z.string().min(1),
   jti: z.uuid(),
-  /** Absent in tokens from before there were sessions; it is in their row. */
+  /** Absent in tokens from a release without sessions; their rows have it. */
   sid: z.guid().optional(),
   iat: z.int(),
   exp: z.int(),
   client_id: z.string(),
 });
 
-/** What a refresh token says; everything else about it is in its row. Times are seconds since 1970. */
+/** The claims of a refresh token. Its row has everything else. Times are seconds since 1970. */
 export type RefreshTokenClaims = z.output<typeof refreshTokenClaims>;
 
-/** A refresh token before it is signed: its row, and whom and which application it names. */
+/** An unsigned refresh token: the values of its row, its user and its application. */
 export interface RefreshTokenToSign {
   jti: string;
   subject: string;
@@ -179,17 +182,17 @@ export function refreshTokenClaimsOf(token: RefreshTokenToSign, issuer: string):
   };
 }
 
-/**
- * The refresh token for these claims. Deterministic, so that a retry can be given the very same token again.
- */
+/** Signs a refresh token. The result is deterministic, so that a retry gets exactly the same token. */
 export function signRefreshToken(key: SigningKey, claims: RefreshTokenClaims): string {
   const { iss, aud, sub, jti, sid, iat, exp, client_id } = claims;
   return signCompact(key, JSON.stringify({ iss, aud, sub, jti, sid, iat, exp, client_id }));
 }
 
-/** The claims of a refresh token that this service signed, whatever its age. Null for anything else.
- *  Header and signature are compared as text, so one token has exactly one accepted spelling.
- *  @param keys every key still accepted, HS256 */
+/**
+ * Returns the claims of a refresh token that this service signed, expired or not; null for anything else.
+ * Header and signature are compared as text, so each token has exactly one accepted spelling.
+ * @param keys every HS256 key that is still accepted
+ */
 export function readRefreshToken(
   token: string,
   keys: readonly SigningKey[],
@@ -208,21 +211,21 @@ export function readRefreshToken(
   if (presented.length !== expected.length || !timingSafeEqual(Buffer.from(expected), presented)) return null;
   const parsed = refreshTokenClaims.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   if (!parsed.success || parsed.data.iss !== issuer || parsed.data.aud !== issuer) return null;
-  // We sign none that lives longer; a key that has leaked must not make one for ever.
+  // This service signs no token with a longer lifetime. The check bounds tokens forged with a leaked key.
   return parsed.data.exp - parsed.data.iat <= REFRESH_TOKEN_LIFETIME_SECONDS ? parsed.data : null;
 }
 
-/** True once a refresh token has passed its `exp` by more than the clock tolerance of 30 s. */
+/** Returns true if a refresh token is past its `exp` by more than the clock tolerance of 30 s. */
 export function isRefreshTokenExpired(claims: RefreshTokenClaims, now: Date): boolean {
   return now.getTime() / 1_000 > claims.exp + CLOCK_TOLERANCE_SECONDS;
 }
 
-/** True for a refresh token that its session's greatest age has cut short. */
+/** Returns true if the maximum age of the session has shortened the token's lifetime. */
 export function isCutBySession({ iat, exp }: RefreshTokenClaims): boolean {
   return exp - iat < REFRESH_TOKEN_LIFETIME_SECONDS;
 }
 
-/** Whole seconds since 1970, rounded down. */
+/** Returns the whole seconds since 1970, rounded down. */
 export function epochSecond(instant: Date): number {
   return Math.floor(instant.getTime() / SECOND_MS);
 }

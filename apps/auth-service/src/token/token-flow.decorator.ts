@@ -15,35 +15,35 @@ import { TokenResponseDto, rejectedTokenResponse, successfulTokenResponse } from
 
 type Response = Parameters<typeof ApiResponse>[0];
 
-/** What an endpoint of a token flow responds with. */
+/** The responses of a token flow's endpoint. */
 interface FlowRoute {
   flow: TokenFlow;
-  /** What may be out of reach or too busy; the database unless given. */
+  /** The dependencies whose outage causes a 503. Default: the database. */
   outage?: string;
-  /** Path of what replaces an obsolete endpoint. */
+  /** Path of the successor; marks the endpoint as obsolete. */
   successor?: string;
-  /** What a success is, where it is not tokens. */
+  /** The success response. Default: 200 with tokens. */
   success?: Response;
-  /** When it responds with 429, where that is not a configured rate limit alone. */
+  /** Description of the 429 response. Default: the limits on issued tokens and configured rate limits. */
   tooSoon?: string;
-  /** Of responses of whatever status. */
+  /** Headers of responses with any status. */
   headers?: NonNullable<Response['headers']>;
 }
 
-/** The header in which a browser's backend names itself. */
+/** The header in which a client names its application. */
 export const APPLICATION_KEY = {
   name: 'X-Application-Key',
   description:
-    'The application that asks; without it the configured default. It decides on the refresh token.',
+    'The key of the calling application. Default: the configured application, if any. The application decides whether a refresh token is issued.',
   example: 'demo-backend',
 };
 
-/** Marks a token flow: an anonymous controller under /auth/token, limited in rate and audited. */
+/** Marks the controller of a token flow: anonymous, under /auth/token, with the rate limit per address. */
 export function TokenFlowController(): ClassDecorator {
   return applyDecorators(Controller('auth/token'), Public(), UseGuards(AddressRateGuard));
 }
 
-/** The route of a token flow: POST, 200, never stored by a cache. */
+/** A POST route of a token flow. It responds with 200 and `Cache-Control: no-store`. */
 export function TokenPost(path: string, route: FlowRoute): MethodDecorator {
   return applyDecorators(Post(path), HttpCode(200), tokenRoute(route));
 }
@@ -60,7 +60,7 @@ function tokenRoute(route: FlowRoute): MethodDecorator {
   const responses = [success, ...rejections(flow), tooSoon, unavailable(outage)].map((response) =>
     ApiResponse({
       ...response,
-      // A refusal of what never reached the endpoint has no headers of its own.
+      // A request that is refused before it reaches the route gets no Deprecation header.
       headers: { ...response.headers, ...headers, ...obsolete(response === TOKENS) },
     }),
   );
@@ -95,7 +95,7 @@ const TOKENS: Response = {
 const TOO_SOON = {
   status: 429,
   description:
-    'This user or session got as many tokens as it may in an hour or, where a rate limit is configured, this address or application asks too often.',
+    'The user or session has reached its hourly limit of tokens, or the address or application has exceeded a configured rate limit.',
   type: TokenResponseDto.Output,
   examples: {
     tooSoon: {
@@ -109,7 +109,7 @@ const TOO_SOON = {
   headers: { ...RESPONSE_HEADERS.retryAfter, ...RESPONSE_HEADERS.noStore },
 } satisfies Response;
 
-/** What callers read, as the code says it. */
+/** The public detail of each reason, for the examples. */
 const DETAILS: Record<Rejection, string> = {
   [TokenRejectionReason.AuthenticationFailed]: 'Authentication failed.',
   [TokenRejectionReason.AccessTokenIsNotValid]: 'The access token is not valid.',
@@ -121,7 +121,7 @@ const DETAILS: Record<Rejection, string> = {
   [TokenRejectionReason.InvalidGrant]: 'This flow is not permitted to this application.',
 };
 
-/** The refusals of a flow, one response for each status, from the one table. */
+/** Returns the rejections of a flow from `REJECTION_STATUS`, one response per status. */
 function rejections(flow: TokenFlow): Response[] {
   const statuses = (reason: Rejection): number[] => {
     const cell: number | Record<string, number> | null = REJECTION_STATUS[flow][reason];
@@ -148,11 +148,11 @@ function rejections(flow: TokenFlow): Response[] {
 function unavailable(outage = 'the database'): Response {
   return {
     status: 503,
-    description: `Out of reach or too busy: ${outage}. No verdict on the request; keep the token you have and ask again.`,
+    description: `Unavailable or overloaded: ${outage}. The request was not decided: keep the current token and retry.`,
     headers: { ...RESPONSE_HEADERS.retryAfter, ...RESPONSE_HEADERS.noStore },
     content: problemContent(503, {
       database: {
-        summary: 'The database is away',
+        summary: 'The database is unavailable',
         detail: 'The database cannot be reached.',
         instance: '/auth/token/user',
       },

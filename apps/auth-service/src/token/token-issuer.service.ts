@@ -40,33 +40,39 @@ import type { TokenResponse } from './token.dto';
 import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
-/** How often an issue is tried. One wait may not suffice: a timer may end early, and a revocation may be
- *  committed in the second after its own. */
+/**
+ * Maximum attempts to issue tokens, with a wait for the end of a revoked second between them. One wait may
+ * not suffice: a timer may fire early, and a revocation may be committed in the second after the one of its
+ * date.
+ */
 const MAX_ISSUE_ATTEMPTS = 5;
 
-/** Who signs in, as a flow has established it. */
-export interface SignIn extends Grantable {
+/** A sign-in that a flow has authenticated. */
+export interface SignIn extends GrantRequest {
   application: EnabledApplication | null;
-  /** The database's time when what the sign-in rests on was made, or before any of it was read. */
+  /**
+   * The database's time when the sign-in's evidence (a code) was created, or a time before any of the
+   * evidence was read.
+   */
   evidenceAt: Date;
-  /** What it rests on was made for this one exchange, as a code. */
+  /** True if the evidence was created for this one exchange, e.g. a single sign-on code. */
   isCredential?: boolean;
 }
 
-/** Of whom tokens would tell what. */
-interface Grantable {
+/** The request for a grant, from which the content of the tokens is decided. */
+interface GrantRequest {
   flow: TokenFlow;
-  /** The application that gets the tokens; null: none is known, so there is no refresh token. */
+  /** The application that gets the tokens. Null: unknown, so no refresh token is issued. */
   application: Application | null;
   resolution: Resolution;
   personas: PersonaRequest;
-  /** When the user proved who they are; null or left out: just now. */
+  /** The time at which the user authenticated; null or absent: now. */
   authTime?: Date | null;
 }
 
 /**
- * A verified token that is exchanged for new ones, with the application that gets them and the user as the
- * stores know them now.
+ * A verified token to exchange, with the application that gets the new tokens and the current state of the
+ * user in the stores.
  */
 export type Renewal = { application: Application | null; resolution: Resolution } & (
   | { accessTokenOf: Caller }
@@ -74,28 +80,28 @@ export type Renewal = { application: Application | null; resolution: Resolution 
   | { session: RefreshSession; hmacSigning: boolean }
 );
 
-/** A refresh token of an application that may have one, and its user as the stores know them now. */
+/** A refresh token of an application that may have one, with the current state of its user in the stores. */
 export interface RefreshableToken {
   application: Application;
   resolution: Resolution;
   session: RefreshSession;
 }
 
-/** What the tokens will say. */
+/** The decided content of the tokens. */
 interface Grant {
   flow: TokenFlow;
   application: Application | null;
   identity: Identity;
   personas: Personas;
   authority: Authority;
-  /** Claims of `authority` that the exchanged token has narrowed. */
+  /** Claims of `authority` that the exchanged token has reduced. */
   narrowed: readonly AuthorityClaim[];
   authTime: Date | null;
   /** The `jti` of the access token. */
   tokenId: string;
-  /** The session that the tokens belong to: of the token that is exchanged, else a new one. */
+  /** The session of the tokens: that of the exchanged token, otherwise a new one. */
   sessionId: string;
-  /** What they will be signed with. */
+  /** The keys that sign the tokens. */
   keys: TokenKeys;
 }
 
@@ -104,17 +110,17 @@ interface JwsHeader {
   kid?: string;
 }
 
-/** What a token that is exchanged adds to a sign-in. */
-interface PresentedFor {
+/** Properties of an exchanged token that shape the new tokens. */
+interface ExchangedToken {
   session?: string | null;
   hmacSigning?: boolean;
-  /** The exchanged token. The new ones carry no more authority than it has. */
+  /** The exchanged access token. The new token never carries more authority than this one. */
   limit?: Omit<Caller, 'authTime'>;
 }
 
 /**
- * The one place where tokens come from: it judges the identity and the personas, checks revocation, decides
- * on the refresh token, and signs.
+ * The only issuer of tokens. It checks the identity, personas and revocations, decides on the refresh token,
+ * and signs.
  */
 @Injectable()
 export class TokenIssuer {
@@ -126,19 +132,24 @@ export class TokenIssuer {
     private readonly allowances: TokenAllowances,
   ) {}
 
-  /** Tokens for a new sign-in.
-   *  @throws {TokenRejected} AuthenticationFailed or InvalidGrant
-   *  @throws {TokenRateExceeded} when the user signs in too often */
+  /**
+   * Issues tokens for a new sign-in.
+   * @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   * @throws {TokenRateExceeded} when the user signs in too often
+   * @throws {SignInInterruptedError} when a revocation interrupts the sign-in
+   */
   async issue(signIn: SignIn): Promise<TokenResponse> {
     const { application, evidenceAt: at, isCredential = false } = signIn;
     const secretVersions = application?.secretVersions ?? [];
     return this.begin(this.grant(signIn), { at, isCredential, secretVersions });
   }
 
-  /** Tokens for a token. They have no persona that the presented token lacks. For an access token they also
-   *  have no role, facility or group that it lacks. `auth_time` stays.
-   *  @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as
-   *  `RefreshSessionsService.renew` */
+  /**
+   * Exchanges a token for new ones, which keep its `auth_time`. The new tokens have no persona that the
+   * presented token lacks. If that is an access token, they also have no role, facility or group that it
+   * lacks.
+   * @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
+   */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
     if ('session' in renewal) {
       const { session, hmacSigning } = renewal;
@@ -146,19 +157,20 @@ export class TokenIssuer {
     }
     const { authTime, ...caller } = renewal.accessTokenOf;
     const personas: PersonaRequest = { kind: 'within', personas: caller.personas };
-    const signIn: Grantable = { flow: 'bearer', application, resolution, personas, authTime };
-    const grant = this.grant(signIn, { session: caller.sessionId, limit: caller });
-    const narrowed = narrowedClaims(grant.authority, this.grant(signIn).authority);
+    const request: GrantRequest = { flow: 'bearer', application, resolution, personas, authTime };
+    const grant = this.grant(request, { session: caller.sessionId, limit: caller });
+    const narrowed = narrowedClaims(grant.authority, this.grant(request).authority);
     const presented = { ...caller, keyId: asymmetricKeyOf(caller.token) };
     if (narrowed.length === 0) return this.begin(grant, presented);
-    // A later refresh reads authority from the stores. It would give back the roles, facilities and groups
-    // that this exchange left out.
+    // No refresh token: a refresh reads authority from the stores and would restore the roles, facilities and
+    // groups that this exchange removed.
     return this.begin({ ...grant, narrowed, application: withoutRefresh(application) }, presented);
   }
 
   /**
-   * Refuses what `renew` would refuse of a refresh token that its session admits, and changes nothing.
-   * @throws {TokenRejected}
+   * Checks, without changing anything, that `renew` would accept a refresh token that
+   * `RefreshSessionsService.admit` accepts.
+   * @throws {TokenRejected} as `renew`
    */
   async assertRefreshable(token: RefreshableToken): Promise<void> {
     const { identity } = this.grantRefresh({ ...token, hmacSigning: true });
@@ -171,24 +183,24 @@ export class TokenIssuer {
     const { application, resolution, session, hmacSigning } = token;
     const { authTime, personaLimit, familyId } = session;
     const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
-    const signIn: Grantable = { flow: 'refresh', application, resolution, personas, authTime };
-    return this.grant(signIn, { session: familyId, hmacSigning });
+    const request: GrantRequest = { flow: 'refresh', application, resolution, personas, authTime };
+    return this.grant(request, { session: familyId, hmacSigning });
   }
 
-  private grant(signIn: Grantable, { session = null, hmacSigning, limit }: PresentedFor = {}): Grant {
-    const { flow, application, resolution, authTime = null } = signIn;
+  private grant(request: GrantRequest, { session = null, hmacSigning, limit }: ExchangedToken = {}): Grant {
+    const { flow, application, resolution, authTime = null } = request;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;
     const applicationKey = application?.applicationKey ?? null;
     noteInAttempt({ applicationKey, subject });
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const { identity } = resolution;
     authoriseSubject(application, identity.userNameKeys);
-    const personas = grantPersonas(identity, signIn.personas, application);
+    const personas = grantPersonas(identity, request.personas, application);
     const authority = withinApplication(
       authorityOf(identity, personas, limit),
       mayHaveAdministrators(application),
     );
-    // Before anything is written: without a key nothing may be used up.
+    // Read before anything is written, so that a missing key does not consume a refresh token or code.
     const keys = this.signer.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
     return {
@@ -205,7 +217,10 @@ export class TokenIssuer {
     };
   }
 
-  /** @param basis the access token that is exchanged, or what a new sign-in rests on */
+  /**
+   * Issues tokens that do not come from a refresh.
+   * @param basis the exchanged access token, or the evidence of a new sign-in
+   */
   private async begin(grant: Grant, basis: PresentedToken | Evidence): Promise<TokenResponse> {
     const presented = 'tokenId' in basis ? basis : null;
     const evidence = 'tokenId' in basis ? null : basis;
@@ -235,11 +250,13 @@ export class TokenIssuer {
   }
 
   /**
-   * Waits while a revocation covers the present second. If the user, an administrator or an operator has set
-   * one since the evidence was read, the sign-in ends with 503: the revocation may be about what it rests on.
-   * A revocation by anybody else delays the sign-in by this second at most and never ends it. The same holds
-   * for a revocation of an application that keeps its secrets, whoever sets it, and for one of a service,
-   * unless an operator sets it.
+   * Issues tokens, after waiting while a revocation covers the current second. A revocation set since the
+   * evidence was read may concern that evidence: if the user, an administrator or an operator set it, the
+   * sign-in ends with 503. Other revocations delay the sign-in by at most this second: those set by any other
+   * caller, those of an application whose secrets are still live, and those of a service unless an operator
+   * set them.
+   * @throws {TokenRejected} TokenRevoked, InvalidGrant or AuthenticationFailed
+   * @throws {SignInInterruptedError}
    */
   private async awaitIssue(request: IssueRequest): Promise<Issue> {
     for (let attempts = 0; attempts < MAX_ISSUE_ATTEMPTS; attempts += 1) {
@@ -276,7 +293,12 @@ export class TokenIssuer {
   }
 }
 
-/** @throws {TokenRejected} or {SignInInterruptedError} for what waiting does not help */
+/**
+ * Throws if the issue is refused for a reason that does not go away by waiting.
+ * @throws {TokenRejected} when the exchanged token is revoked, the application is disabled, or the code is
+ * older than a revocation
+ * @throws {SignInInterruptedError} when a revocation interrupts the sign-in
+ */
 function refuseEnded(
   { presentedRevoked, applicationGone, interrupted }: Issue,
   { evidence }: IssueRequest,
@@ -295,7 +317,7 @@ function refuseEnded(
   throw new TokenRejected(TokenRejectionReason.AuthenticationFailed, detail, { privateDetail });
 }
 
-/** The key id of a verified token that was not signed with a shared secret, else null. */
+/** Returns the key id of a verified token that an asymmetric key signed; null for HS256. */
 function asymmetricKeyOf(token: string): string | null {
   const header = JSON.parse(Buffer.from(token.split('.', 1)[0]!, 'base64url').toString()) as JwsHeader;
   return header.alg === 'HS256' ? null : (header.kid ?? null);
@@ -305,11 +327,11 @@ function withoutRefresh(application: Application | null): Application | null {
   return application === null ? null : { ...application, allowRefresh: false };
 }
 
-/** Null: the application may not have a refresh token. */
+/** Returns the refresh token to issue; null if the application or the kind of user may not have one. */
 function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null {
   const { flow, application, identity, personas, authTime } = grant;
   if (application?.allowRefresh !== true) return null;
-  // No store can find them again.
+  // No store knows a technician without an account, so a refresh could not look the user up.
   if (parseSubject(identity.subject)?.kind === 'technician-name') return null;
   return {
     familyId: grant.sessionId,
@@ -324,12 +346,15 @@ function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null
   };
 }
 
-/** Written by the statement that issues, so that no token leaves unaudited. */
+/** Returns the audit row, which the issuing statement writes, so that no token is issued unaudited. */
 function auditOf({ flow, tokenId }: Grant): IssueAuditRow {
   return { ...currentAttempt(), flow, accessTokenId: tokenId };
 }
 
-/** Absent, disabled and ambiguous read the same to the caller. */
+/**
+ * Returns the rejection of an unresolved user. Absent, disabled and ambiguous users get the same public
+ * detail.
+ */
 export function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     stage: 'resolution',

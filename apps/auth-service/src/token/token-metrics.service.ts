@@ -21,7 +21,7 @@ export class TokenMetrics {
       'auth_refresh_tokens_withheld_total',
       'Access tokens without a refresh token, because the session has enough refresh tokens, has more personas, or is too old',
     );
-    // Prometheus does not see a series' first step: every series is there from the start.
+    // Initialised to 0, because Prometheus cannot compute an increase from a series' first sample.
     for (const flow of TOKEN_FLOWS) {
       for (const reason of reasonsOf(flow)) this.responses.inc({ flow, reason }, 0);
     }

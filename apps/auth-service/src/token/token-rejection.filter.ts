@@ -20,12 +20,12 @@ import type { TokenFlow } from '../rejections/token-rejection';
 import { rejectedTokenResponse } from './token.dto';
 
 const TOO_MANY_REQUESTS = 429;
-/** Statuses that may be others in a moment. */
+/** Statuses of temporary failures. */
 const OUTAGES: ReadonlySet<number> = new Set([TOO_MANY_REQUESTS, 503]);
 
 /**
- * Answers errors: on token endpoints every refusal is a TokenResponse, unreadable bodies included; outages
- * there, and everything elsewhere, are problems.
+ * Turns errors into responses. On token endpoints every rejection, even of an unreadable body, is a
+ * TokenResponse; outages there, and all errors elsewhere, are problem documents.
  */
 @Catch()
 export class TokenRejectionFilter extends ProblemDetailsFilter {
@@ -51,7 +51,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   protected override toProblem(error: unknown): Problem | null {
-    // Of introspection; on token endpoints it never comes so far.
+    // Reached by introspection only: `catch` handles this error on token endpoints.
     if (error instanceof TokenRateExceeded) return tooManyRequests(error);
     if (error instanceof TooMuchWorkError)
       return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
@@ -73,7 +73,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       this.reject(request, reply, flow, rejection);
       return;
     }
-    // An outage, or an error of ours: no verdict, but an attempt all the same.
+    // An outage or internal error decides nothing, but the attempt is audited all the same.
     if (flow !== null) this.record(request, { flow, status: problem.status, reason: null, detail: null });
     const address = flow === null ? null : returnAddressOf(request);
     if (address === null) super.send(problem, request, reply);
@@ -101,7 +101,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
     this.metrics.count(flow, rejection.reason);
     const auditedReason = { reason: rejection.reason, detail: auditedDetail(rejection.privateDetail) };
     this.record(request, { flow, status, ...auditedReason });
-    // The private detail is for us alone: it tells unknown from wrong.
+    // The private detail is logged but never sent: it distinguishes an unknown user from a wrong password.
     const { reason, stage, privateDetail } = rejection;
     this.rejections.log('token request rejected', {
       flow,
@@ -115,8 +115,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   }
 
   /**
-   * Not the credentials but the frequency was wrong: InvalidRequest, which no client takes for "ask for the
-   * password again".
+   * Responds with 429. The reason is InvalidRequest, because clients would take AuthenticationFailed as a
+   * wrong password and prompt for it again.
    */
   private refuse(
     request: FastifyRequest,
@@ -126,8 +126,8 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   ): void {
     const reason = TokenRejectionReason.InvalidRequest;
     this.metrics.count(flow, reason);
-    // A flood must not become a flood of rows: the first refusal of a bucket stands for those that follow at
-    // once.
+    // Only the first refusal of a bucket is audited, so that a flood of requests does not flood the audit
+    // trail.
     if (!isRepeated) {
       this.record(request, { flow, status: TOO_MANY_REQUESTS, reason, detail: `rate limit by ${by}` });
     }
@@ -161,8 +161,8 @@ function sendRejection(
 }
 
 /**
- * What was wrong with the request, by field. Messages of the validators say what is expected, never what was
- * sent.
+ * Lists the errors of a request by field. Validator messages state the expected value and never repeat the
+ * one that was sent.
  */
 function publicDetail({ detail = 'The request is not valid.', errors = {} }: Problem): string {
   const fields = Object.entries(errors).map(([field, messages]) => `${field}: ${messages.join(', ')}`);

@@ -12,11 +12,11 @@ import { REFRESH_TOKEN_TYP, isCutBySession, isRefreshTokenExpired, readRefreshTo
 import type { RefreshTokenClaims, TokenKeys } from './token-claims';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
-/** Knows what tokens are signed with, and reads refresh tokens back. */
+/** Selects the keys that sign tokens, and verifies refresh tokens. */
 @Injectable()
 export class TokenSigner {
   private readonly hmacKey: SigningKey;
-  /** The first signs, all verify. */
+  /** The first key signs; all verify. */
   private readonly refreshKeys: readonly [SigningKey, ...SigningKey[]];
 
   constructor(
@@ -33,10 +33,10 @@ export class TokenSigner {
   }
 
   /**
-   * What the tokens of a response are signed with. Asked for before anything is written: without a key
-   * nothing may be used up.
+   * Returns the keys that sign the tokens of a response. Call it before anything is written, so that a
+   * missing key does not consume a refresh token, code or signature.
    * @param hmacSigning false: the active asymmetric key signs the access token; undefined: as configured
-   * @throws {ProblemException} 503 while there is no asymmetric key
+   * @throws {ProblemException} 503 while no asymmetric key is loaded
    */
   keys(hmacSigning?: boolean): TokenKeys {
     const { ACCESS_TOKEN_DEFAULT_SIGNING, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience } = this.config;
@@ -46,8 +46,9 @@ export class TokenSigner {
   }
 
   /**
-   * @throws {TokenRejected} RefreshTokenIsNotValid for anything but an unexpired refresh token of ours;
-   * RefreshThresholdExceeded for one that expired with its session
+   * Verifies a refresh token and returns its claims.
+   * @throws {TokenRejected} RefreshTokenIsNotValid if this service did not sign it or it has expired;
+   * RefreshThresholdExceeded if it expired because its session reached its maximum age
    */
   readRefreshToken(token: string): RefreshTokenClaims {
     const claims = readRefreshToken(token, this.refreshKeys, this.config.TOKEN_ISSUER);

@@ -5,8 +5,8 @@ import { REASONS, TokenRejectionReason } from '../rejections/token-rejection';
 import type { Rejection } from '../rejections/token-rejection';
 
 /**
- * Text without control characters and lone surrogates: they would make signatures ambiguous and PostgreSQL
- * refuse.
+ * Text without control characters and lone surrogates. They would make signed text ambiguous, and PostgreSQL
+ * cannot store them.
  */
 export const plainText = (maxLength: number): z.ZodString =>
   z
@@ -23,15 +23,15 @@ const requestedPersonas = z
     'must be a combination of persona bits',
   );
 
-/** The secret of the application that asks, in flows that public clients use too. */
+/** The secret of the calling application, in flows that public clients may use without one. */
 export const optionalSharedSecret = z.string().min(1).max(1_024).nullish().meta({
   description:
-    'Proves the application. A confidential one has to send it; for others it may be left out. It is never logged.',
+    'The secret of the calling application. Required for a confidential application, optional for others. Never logged.',
 });
 
 const optionalInteger = z.int().nullish();
 
-/** Whom a trust request speaks for: the same in both trust flows. */
+/** The user that a trust request names; the same fields in both trust flows. */
 export const trustedUserFields = {
   persona: requestedPersonas,
   userName: plainText(256),
@@ -47,22 +47,25 @@ const jwt = (description: string): z.ZodNullable<z.ZodString> => z.string().null
 export class TokenResponseDto extends createZodDto(
   z
     .object({
-      accessToken: jwt('JWT, lives for 24 hours; null when rejected.'),
-      refreshToken: jwt('JWT, lives for 365 days; null unless the application may have one.'),
+      accessToken: jwt('JWT, lives for 24 hours; null if rejected.'),
+      refreshToken: jwt('JWT, lives for 365 days; null if rejected, or if no refresh token is issued.'),
       rejectionReason: z.literal(REASONS).meta({
         id: 'TokenRejectionReason',
         description: REASONS.map((each) => `${String(each)} ${TokenRejectionReason[each]}`).join(', '),
       }),
-      rejectionDetails: z.string().nullable().meta({ description: 'For people; do not parse it.' }),
-      wasSuccessful: z.boolean().meta({ description: 'True exactly when `rejectionReason` is 0.' }),
+      rejectionDetails: z
+        .string()
+        .nullable()
+        .meta({ description: 'A human-readable reason; do not parse it.' }),
+      wasSuccessful: z.boolean().meta({ description: 'True if and only if `rejectionReason` is 0.' }),
     })
-    // The id keeps "string or null", which @nestjs/swagger takes for an array in a schema without one.
-    .meta({ id: 'TokenResponse', description: 'What every token endpoint answers.' }),
+    // Without an id, @nestjs/swagger would document "string or null" as an array.
+    .meta({ id: 'TokenResponse', description: 'The response of every token endpoint.' }),
 ) {}
 
 export type TokenResponse = z.output<typeof TokenResponseDto.schema>;
 
-/** The response that carries tokens. Only TokenIssuer calls this. */
+/** Returns the response with tokens. Only TokenIssuer, and the API document's examples, may call it. */
 export function successfulTokenResponse(accessToken: string, refreshToken: string | null): TokenResponse {
   return {
     accessToken,
@@ -73,7 +76,7 @@ export function successfulTokenResponse(accessToken: string, refreshToken: strin
   };
 }
 
-/** The response that says why there are no tokens. `details` is public. */
+/** Returns the response of a rejection. `details` is public. */
 export function rejectedTokenResponse(reason: Rejection, details: string): TokenResponse {
   return {
     accessToken: null,

@@ -54,7 +54,7 @@ const FLOWS = [
 @Module({})
 export class TokenModule {
   /**
-   * @param imports the modules that know identities and verify access tokens; both depend on configuration
+   * @param imports the modules for identities and for verifying access tokens, which depend on configuration
    */
   static forRoot(...imports: DynamicModule[]): DynamicModule {
     return {
@@ -93,7 +93,7 @@ export class TokenModule {
   }
 }
 
-/** Null where single sign-on is not configured. */
+/** Creates the client of the identity provider; null if single sign-on is not configured. */
 function identityProvider(config: AuthConfig, clock: Clock): IdentityProvider | null {
   const settings = openIdSettingsOf(config);
   return settings && new IdentityProvider(settings, new ProviderMetadata(settings, clock));

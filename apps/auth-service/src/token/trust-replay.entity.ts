@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** An authentication code that a signed trust request has used up. */
+/** The authentication code of a signed trust request, recorded so that it is accepted only once. */
 @Entity({ schema: 'auth', name: 'trust_replay' })
 @Index('trust_replay_seen_at', ['seenAt'])
 export class TrustReplay {
@@ -10,7 +10,7 @@ export class TrustReplay {
   @PrimaryColumn({ type: 'bytea', name: 'authentication_code' })
   authenticationCode!: Buffer;
 
-  /** When it was used, or the signed timestamp if that is later: a request may be dated ahead. */
+  /** The time of use, or the signed timestamp if that is later: a request may be dated ahead. */
   @Column({ type: 'timestamptz', name: 'seen_at', default: () => 'now()' })
   seenAt!: Date;
 }

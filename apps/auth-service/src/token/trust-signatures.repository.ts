@@ -9,19 +9,20 @@ import { WAIT_SECONDS, takeFromBucket } from '../rate-limits/rate-limits.reposit
 import { TrustReplay } from './trust-replay.entity';
 
 /**
- * How long a signature counts as used. One is refused by its timestamp once that is older than 300 s; a
- * minute more covers clocks that differ.
+ * Retention of used signatures: 360 s. A signature is refused once its timestamp is older than 300 s; the
+ * extra minute covers clock skew between replicas.
  */
 const KEPT = `interval '360 seconds'`;
 
 /**
- * SQL: whether the row of a signature dated `signedAt` would surely be there. A replica whose clock is behind
- * takes older ones for fresh. The ten seconds are for a statement that takes as long as it may.
+ * SQL: true if a signature dated `signedAt` is young enough that its row, if it was used before, has not been
+ * purged. A replica whose clock is behind may accept older signatures as fresh. The 10 s allow for the
+ * longest statement.
  */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 
-// Hand-written SQL: hot, batched, and one atomic statement decides for all replicas. In the order of the
-// codes, so that replicas do not wait for each other crosswise.
+// Hand-written SQL: hot, batched, and one atomic statement decides for all replicas. Rows are inserted in key
+// order, so that two replicas cannot deadlock.
 const RECORD: PreparedStatement = {
   name: 'record-authentication-codes',
   text: `
@@ -38,9 +39,9 @@ const RECORD: PreparedStatement = {
   UNION ALL SELECT application_key, code, 'stale' FROM used WHERE NOT is_kept`,
 };
 
-// Hand-written SQL: atomic over two tables. A known code takes nothing, an empty bucket records nothing. Of
-// copies that come at the same moment one is recorded, and each of the others may have taken a request: who
-// sends them has the application's signature.
+// Hand-written SQL: atomic over two tables. A known code takes nothing from the bucket, and an empty bucket
+// records no code. If copies of a request arrive at the same moment, one is recorded, but each copy may take
+// from the bucket. That is acceptable: only a holder of the application's signature can send copies.
 const TAKE_AND_RECORD: PreparedStatement = {
   name: 'take-and-record-code',
   text: `
@@ -58,23 +59,24 @@ const TAKE_AND_RECORD: PreparedStatement = {
 
 export const PURGE_TRUST_SIGNATURES = purgeBatch('trust_replay', `seen_at < now() - ${KEPT}`, 'seen_at');
 
-/** The authentication code of a signed trust request, and the application that signed it. */
+/** The signature of a trust request, with the application that signed it. */
 export interface TrustSignature {
   applicationKey: string;
   code: Buffer;
-  /** The timestamp that was signed; it may be ahead. */
+  /** The signed timestamp; it may be in the future. */
   signedAt: Date;
 }
 
 /**
- * What using up a signature comes to. `stale`: by the database's clock it is older than used ones are kept.
+ * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: by the
+ * database's clock too old to tell, because a row of its use may have been purged.
  */
 export type SignatureUse = 'first' | 'replayed' | 'stale';
 
-/** The signatures that trust requests have used up, on whichever replica. */
+/** The used signatures of trust requests, shared by all replicas. */
 @Injectable()
 export class TrustSignaturesRepository {
-  /** Notes that a signature was used. Concurrent calls share a statement. */
+  /** Records the use of a signature. Concurrent calls share a statement. */
   readonly record: (signature: TrustSignature) => Promise<SignatureUse>;
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {
@@ -95,14 +97,16 @@ export class TrustSignaturesRepository {
     return signatures.map((signature) => {
       const key = keyOf(signature);
       const use = uses.get(key) ?? 'replayed';
-      // Of copies in one statement the first was recorded.
+      // If one batch holds copies of a signature, only the first of them counts as recorded.
       if (use === 'first') uses.delete(key);
       return use;
     });
   }
 
-  /** Takes one request from a bucket and records the signature it came with: both or neither.
-   *  @returns the use, or the seconds until there is something to take again */
+  /**
+   * Takes one request from a bucket and records the request's signature: both or neither.
+   * @returns the outcome, or the seconds to wait if the bucket is empty
+   */
   async takeAndRecord(
     bucket: string,
     { costSeconds, toleranceSeconds }: RateLimit,
@@ -126,7 +130,7 @@ export class TrustSignaturesRepository {
     return row?.isDecided === true ? 'replayed' : (row?.waitSeconds ?? 0);
   }
 
-  /** Forgets that a signature was used. */
+  /** Deletes the record of a signature's use, so that the same request can be sent again. */
   async giveBack({ applicationKey, code }: Omit<TrustSignature, 'signedAt'>): Promise<void> {
     const replays = this.dataSource.getRepository(TrustReplay);
     await replays.delete({ applicationKey, authenticationCode: code });

@@ -6,7 +6,7 @@ import { authoriseRequest } from './grant-personas';
 import { TokenIssuer } from './token-issuer.service';
 import type { TokenResponse } from './token.dto';
 
-/** Signs in the user that a trusted application names, once the application has proved itself. */
+/** Signs in the user that an authenticated application names. */
 @Injectable()
 export class TrustedSignIn {
   constructor(
@@ -14,15 +14,19 @@ export class TrustedSignIn {
     private readonly tokens: TokenIssuer,
   ) {}
 
-  /** @throws {TokenRejected} AuthenticationFailed or InvalidGrant
-   *  @throws {TokenRateExceeded} when the user signs in too often */
+  /**
+   * Issues tokens for the user.
+   * @throws {TokenRejected} AuthenticationFailed or InvalidGrant
+   * @throws {TokenRateExceeded} when the user signs in too often
+   */
   async issue(
     flow: 'trust' | 'trust-simple',
     application: EnabledApplication,
     user: TrustedUser,
   ): Promise<TokenResponse> {
     authoriseRequest(application, user);
-    // Not before the application was read: the evidence must be no younger than what is read of the user.
+    // The user is read after the application, because `evidenceAt` must not be later than anything that is
+    // read.
     const resolution = await this.identities.resolveTrusted(user);
     return this.tokens.issue({
       flow,

@@ -21,17 +21,21 @@ import type { TokenResponse } from '../token.dto';
 export class BearerQueryDto extends createZodDto(
   z.object({
     bearerTokenOverride: z.string().max(16_384).optional().meta({
-      description: 'Replaces the header. For test environments; ignored unless switched on.',
+      description:
+        'Replaces the Authorization header. For test environments; ignored unless the service enables it.',
     }),
   }),
 ) {}
 
-/** Not by a schema: that would copy thousands of members that nobody asked for. */
+/**
+ * Returns true for a JSON object. A zod schema would copy all of its members, of which there may be
+ * thousands.
+ */
 function isJsonObject(body: unknown): boolean {
   return typeof body === 'object' && body !== null && !Array.isArray(body);
 }
 
-/** Release 1.0.0 read no body: one that is no object is still ignored. */
+/** The optional body. Release 1.0.0 read no body, so a body that is not an object is ignored. */
 export class BearerRequestDto extends createZodDto(
   z.preprocess(
     (body) => (isJsonObject(body) ? body : {}),
@@ -51,7 +55,7 @@ const BODY_EXAMPLES = {
   },
 };
 
-/** A valid access token for a fresh one. */
+/** Exchanges a valid access token for a new one. */
 @TokenFlowController()
 export class BearerFlow {
   constructor(
@@ -66,9 +70,9 @@ export class BearerFlow {
   @TokenPost('bearer', { flow: 'bearer' })
   @ApiOperation({
     operationId: 'exchangeBearerToken',
-    summary: 'Exchange a valid access token for a fresh one',
+    summary: 'Exchange a valid access token for a new one',
     description:
-      'The same user, at most the same personas, the same `auth_time`: a sign-in more than 365 days ago is not extended.',
+      'The new token has the same user and `auth_time`, and no persona that the old one lacks. A sign-in older than 365 days is refused.',
   })
   @ApiSecurity({})
   @ApiSecurity('accessToken')
@@ -89,7 +93,7 @@ export class BearerFlow {
     const override = this.config.BEARER_TOKEN_OVERRIDE_ENABLED ? bearerTokenOverride : undefined;
     const caller = await this.verify(override ?? bearerToken(authorization));
     noteInAttempt({ applicationKey: caller.clientId, subject: caller.subject });
-    // Exchanging again and again must not keep one sign-in alive for ever.
+    // Repeated exchanges must not extend a sign-in beyond its maximum age.
     const ageMs = this.clock.now().getTime() - caller.authTime.getTime();
     if (ageMs > this.config.BEARER_MAX_AGE * 1_000) throw notValid('the sign-in is too long ago');
     const [application, resolution] = await Promise.all([
@@ -99,13 +103,13 @@ export class BearerFlow {
     return this.tokens.renew({ application, resolution, accessTokenOf: caller });
   }
 
-  /** Obsolete second name of `bearer`, which also takes the token from the body. */
+  /** Obsolete alias of `bearer` that also accepts the token in the body. */
   @TokenPost('trustedToken', { flow: 'bearer', successor: '/auth/token/bearer' })
   @ApiOperation({
     operationId: 'exchangeTrustedToken',
-    summary: 'Second name of bearer',
+    summary: 'Alias of bearer',
     description:
-      'Takes the token from the body too. The example holds none, and without a header it is refused: 401, reason 2.',
+      'Also accepts the token in the body. The example holds no valid token; without an Authorization header it gets 401, reason 2.',
     deprecated: true,
   })
   @ApiSecurity({})
@@ -141,7 +145,7 @@ export class BearerFlow {
     try {
       return await this.verifier.verify(token);
     } catch (error) {
-      // Keys or revocations out of reach are an outage, not a verdict on the token.
+      // Unavailable keys or revocations are an outage (503). They say nothing about the token.
       if (!(error instanceof AccessTokenError)) throw accessProblem(error);
       if (error.reason !== 'revoked') throw notValid(error.reason, error);
       throw new TokenRejected(TokenRejectionReason.TokenRevoked, 'The token has been revoked.', {

@@ -16,13 +16,19 @@ import type { TokenResponse } from '../token.dto';
 export class CodeRequestDto extends createZodDto(
   z.object({
     applicationKey: plainText(200),
-    code: z.string().min(1).max(200).meta({ description: 'From the return address; works once, for 60 s.' }),
-    codeVerifier: codeVerifier.meta({ description: 'Whose S256 challenge the sign-in began with.' }),
+    code: z
+      .string()
+      .min(1)
+      .max(200)
+      .meta({ description: 'The `code` parameter of the return URL. Valid once, for 60 s.' }),
+    codeVerifier: codeVerifier.meta({
+      description: 'The PKCE verifier of the S256 challenge that started the sign-in.',
+    }),
     sharedSecret: optionalSharedSecret,
   }),
 ) {}
 
-/** The end of a single sign-on that returned to an application: it exchanges its code for tokens. */
+/** Exchanges the code of a single sign-on that returned to an application for tokens. */
 @TokenFlowController()
 export class CodeFlow {
   constructor(
@@ -37,14 +43,14 @@ export class CodeFlow {
     operationId: 'exchangeSignOnCode',
     summary: 'Exchange the code of a single sign-on',
     description:
-      'For a sign-in that began with `returnUrl`. The code is good for 60 seconds and once, and only with the verifier of its challenge. ' +
-      'The code of the example is nobody’s: 401, reason 1.',
+      'For a sign-in that started with `returnUrl`. The code is valid once, for 60 seconds, and only with the verifier of its challenge. ' +
+      'The code of the example does not exist: it gets 401, reason 1.',
   })
   @ApiBody({
     type: CodeRequestDto,
     examples: {
       code: {
-        summary: 'An application without a secret of its own',
+        summary: 'An application that does not send its secret',
         value: {
           applicationKey: 'demo-backend',
           code: 'b0xQ…',
@@ -58,7 +64,7 @@ export class CodeFlow {
     const proven = await this.applications.authenticateIfSecretSent('code', { applicationKey, sharedSecret });
     const signedIn = await this.codes.take(request);
     if (signedIn === null) throw noSuchCode();
-    // After the code: who has none learns nothing about applications.
+    // Checked after the code, so that a caller without a valid code learns nothing about applications.
     const application = proven ?? (await this.applications.findUnproven('code', applicationKey));
     const issue = this.tokens.issue({
       flow: 'code',
@@ -73,7 +79,7 @@ export class CodeFlow {
   }
 }
 
-/** One response for all, so that nobody learns which codes exist. */
+/** The same response for every cause, so that it does not reveal which codes exist. */
 function noSuchCode(): TokenRejected {
   const privateDetail = 'code unknown, expired, used, of another application or for another verifier';
   const detail = 'This code is not valid. Start again.';

@@ -22,9 +22,9 @@ import type { TokenResponse } from '../token.dto';
 const callbackValue = z.string().max(8_192);
 
 /**
- * The callback parameters of OpenID Connect's code flow with response_mode=form_post. Others that providers
- * add are dropped unread. `id_token` and `response` belong to other flows: they are kept so that
- * openid-client refuses a callback that carries one.
+ * The callback parameters of OpenID Connect's code flow with response_mode=form_post. Parameters that a
+ * provider adds are dropped. `id_token` and `response` belong to other flows; they are passed on so that
+ * openid-client refuses a callback that contains one.
  */
 export class OpenIdCallbackDto extends createZodDto(
   z
@@ -42,7 +42,7 @@ export class OpenIdCallbackDto extends createZodDto(
     }),
 ) {}
 
-/** Longer than the key of any application. */
+/** Maximum length of X-Application-Key, in characters. No application key is longer. */
 const MAX_APPLICATION_KEY = 200;
 
 const OUTAGE = 'the database or the identity provider';
@@ -51,11 +51,11 @@ const BROWSER_HEADERS = [
   APPLICATION_KEY,
   {
     name: 'Cookie',
-    description: `\`${signInCookieName(false)}\`, which GET /auth/token/sso/initiate set: a sign-in is bound to its browser, which sends it by itself.`,
+    description: `The browser sends \`${signInCookieName(false)}\`, which GET /auth/token/sso/initiate has set. It binds the sign-in to this browser.`,
   },
 ];
 
-/** The callback that the identity provider has the browser post. */
+/** Documents the callback that the browser posts for the identity provider. */
 function CallbackBody(): MethodDecorator {
   const examples = {
     code: {
@@ -71,13 +71,14 @@ function CallbackBody(): MethodDecorator {
   );
 }
 
-/** Parameters of a sign-in that ends at an application. */
+/** Documents the query parameters of a sign-in that returns to an application. */
 function ReturnQuery(): MethodDecorator {
   const parameters = {
-    applicationKey: 'The application that the browser goes back to. With `returnUrl` only.',
-    returnUrl: 'Where: exactly one of the addresses that the application has registered.',
+    applicationKey: 'The application that the browser returns to. Only together with `returnUrl`.',
+    returnUrl:
+      'The address to return to. Must equal one of the addresses that the application has registered.',
     codeChallenge: 'PKCE, S256: base64url of the SHA-256 of a verifier that the application keeps.',
-    state: 'Comes back unchanged; at most 1,024 characters.',
+    state: 'Returned to the application unchanged. At most 1,024 characters.',
   };
   return applyDecorators(
     ...Object.entries(parameters).map(([name, description]) =>
@@ -89,18 +90,18 @@ function ReturnQuery(): MethodDecorator {
 const text = { schema: { type: 'string' }, required: true } as const;
 const TO_PROVIDER = {
   status: 302,
-  description: 'To the identity provider.',
+  description: 'Redirect to the identity provider.',
   headers: {
     Location: {
       description:
-        'Its authorization endpoint, with state, nonce, PKCE challenge and the longest age of the sign-in.',
+        'The provider’s authorization endpoint, with `state`, `nonce`, PKCE challenge and `max_age`.',
       ...text,
       example: 'https://login.example.org/authorize?response_type=code&…',
     },
     'Set-Cookie': { description: 'Binds the sign-in to the browser.', ...text },
-    'Cache-Control': { description: 'No cache may keep this.', ...text, example: 'no-store' },
+    'Cache-Control': { description: 'The response must not be cached.', ...text, example: 'no-store' },
     'Referrer-Policy': {
-      description: 'The state stays between the two.',
+      description: 'Keeps `state` and codes in the address out of Referer headers.',
       ...text,
       example: 'no-referrer',
     },
@@ -110,8 +111,8 @@ const TO_PROVIDER = {
 const TO_APPLICATION = {
   status: 303,
   description:
-    'To the application’s `returnUrl`, with `code` (for POST /auth/token/code) or `error` (RFC 6749, 4.1.2.1), and `state` as it was sent. ' +
-    'Only for sign-ins that began with `returnUrl`.',
+    'Redirect to the application’s `returnUrl`, with `code` (for POST /auth/token/code) or `error` (RFC 6749, 4.1.2.1), and the unchanged `state`. ' +
+    'Only for sign-ins that started with `returnUrl`.',
   headers: {
     ...TO_PROVIDER.headers,
     Location: {
@@ -123,7 +124,7 @@ const TO_APPLICATION = {
   },
 };
 
-/** Single sign-on: the way to the identity provider, and the way back with its callback for tokens. */
+/** Single sign-on: redirects to the identity provider, and exchanges its callback for tokens. */
 @TokenFlowController()
 export class OpenIdFlow {
   constructor(
@@ -135,27 +136,29 @@ export class OpenIdFlow {
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
 
-  /** An application that names itself here need not do so at the callback, which a browser sends without
-   *  headers of ours. Unknown ones are refused there. */
+  /**
+   * Starts a sign-in. It remembers X-Application-Key for the callback, which the browser sends without that
+   * header. An unknown application is refused only at the callback.
+   */
   @TokenGet('sso/initiate', {
     flow: 'openid',
-    outage: `${OUTAGE}, or too many sign-ins wait for their users`,
+    outage: `${OUTAGE}, or too many sign-ins are waiting for their users`,
     tooSoon:
-      'Too many sign-ins of this address wait for their users, or, where a rate limit is configured, it asks too often.',
+      'Too many sign-ins from this address are waiting for their users, or the address has exceeded a configured rate limit.',
     success: TO_PROVIDER,
   })
   @ApiOperation({
     operationId: 'startSingleSignOn',
     summary: 'Start a single sign-on',
     description:
-      'To be opened in the browser that signs in: it gets a cookie, and a redirect to the identity provider. With `returnUrl` it ends ' +
-      'at an application, else with tokens for the browser.\n\n' +
-      'Not to be tried from this page, whose scripts may not follow the redirect: open the address itself.',
+      'Open it in the browser of the user. The response sets a cookie and redirects to the identity provider. With `returnUrl` the sign-in ' +
+      'returns to an application; without, the callback responds with tokens.\n\n' +
+      'Open the address itself: the scripts of this page cannot follow the redirect.',
   })
   @ReturnQuery()
   @ApiHeaders(BROWSER_HEADERS)
   @ApiResponse(TO_APPLICATION)
-  @ApiResponse({ status: 204, description: 'To a HEAD only, which starts nothing.' })
+  @ApiResponse({ status: 204, description: 'Response to HEAD, which does not start a sign-in.' })
   async initiate(
     @Headers('cookie') cookies: string | undefined,
     @Headers('x-application-key') applicationKey: string | undefined,
@@ -166,8 +169,8 @@ export class OpenIdFlow {
     this.signOn.assertConfigured();
     if (applicationKey !== undefined && applicationKey.length > MAX_APPLICATION_KEY) throw tooLong();
     const target = await this.returns.read(request, query);
-    // The header is not looked up before somebody known has signed in: nobody else learns which applications
-    // there are.
+    // The header's application is looked up only after a known user has signed in, so that anonymous callers
+    // cannot find out which applications exist.
     const purpose = { applicationKey: target?.applicationKey ?? applicationKey ?? null, returnTo: target };
     const { authorizationUrl, cookie } = await this.signOn.start(cookies, purpose);
     void redirect(reply, 302, authorizationUrl).header('set-cookie', cookie);
@@ -177,8 +180,8 @@ export class OpenIdFlow {
   @ApiOperation({
     operationId: 'completeSingleSignOn',
     summary: 'Complete a single sign-on',
-    description: `The identity provider has the browser post its callback here. A sign-in takes ten minutes at most and is good for one
-callback, in the browser that began it. A confidential application needs a \`returnUrl\` (else 401, reason 8). Tried here: 400, reason 7.`,
+    description: `The browser posts the identity provider's callback here. A sign-in expires after ten minutes and accepts one callback, from the
+browser that started it. A confidential application must use \`returnUrl\` (else 401, reason 8). The examples get 400, reason 7.`,
   })
   @CallbackBody()
   @ApiResponse(TO_APPLICATION)
@@ -205,12 +208,12 @@ callback, in the browser that began it. A confidential application needs a \`ret
     return this.issueHere(key, external, resolution);
   }
 
-  /** Obsolete; Azure AD is an OpenID provider like any other. */
+  /** Obsolete alias of `openId`: Azure AD is an OpenID provider like any other. */
   @TokenPost('user/AzureADLogOn', { flow: 'openid', outage: OUTAGE, successor: '/auth/token/openId' })
   @ApiOperation({
     operationId: 'completeAzureAdSignOn',
-    summary: 'Second name of openId',
-    description: 'Tried from this page it is refused: 400, reason 7.',
+    summary: 'Alias of openId',
+    description: 'The examples get 400, reason 7.',
     deprecated: true,
   })
   @CallbackBody()
@@ -229,7 +232,7 @@ callback, in the browser that began it. A confidential application needs a \`ret
     { authTime, evidenceAt }: ProvenSignOn,
     resolution: Resolution,
   ): Promise<TokenResponse> {
-    // After the user: who is nobody here learns nothing about applications.
+    // The user is checked first, so that an unknown user learns nothing about applications.
     if (resolution.outcome !== 'resolved') throw notResolved(resolution.outcome);
     const application = await this.applications.findUnproven('openid', key);
     return this.tokens.issue({
@@ -242,7 +245,10 @@ callback, in the browser that began it. A confidential application needs a \`ret
     });
   }
 
-  /** The application that was named at the start, at the end, or in the configuration. */
+  /**
+   * Returns the application named at the start, at the callback, or in the configuration, in this order.
+   * @throws {TokenRejected} InvalidRequest when start and callback name different ones
+   */
   private applicationKey(signIn: ResumedSignIn, atCallback: string | undefined): string | undefined {
     const atStart = signIn.applicationKey ?? undefined;
     if (atStart !== undefined && atCallback !== undefined && atStart !== atCallback) {

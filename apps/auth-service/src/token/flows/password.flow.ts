@@ -32,7 +32,7 @@ export class PasswordQueryDto extends createZodDto(
         type: 'boolean',
         pattern: undefined,
         description:
-          'Asks for the persona InternalPartner too; somebody who is not eligible gets tokens without it.',
+          'Also requests the persona InternalPartner. A user who is not eligible gets tokens without it.',
       }),
   }),
 ) {}
@@ -51,8 +51,8 @@ export class PasswordFlow {
   @ApiOperation({
     operationId: 'signInWithPassword',
     summary: 'Sign in with user name and password',
-    description: `Unknown user, wrong password and locked account get the same answer. Five failures lock an account for a minute, and longer
-each time.`,
+    description: `An unknown user, a wrong password and a locked account get the same response. Five failures lock an account for one minute;
+each further lock lasts longer.`,
   })
   @ApiBody({
     type: PasswordRequestDto,
@@ -71,13 +71,15 @@ each time.`,
       applicationKey,
       sharedSecret,
     });
-    // Before the password: what is revoked while that is compared has to be later.
+    // The application is read before the password is checked, so that a revocation set during the check is
+    // dated after `readAt`.
     const read =
       proven === null
         ? await this.applications.read(applicationKey)
         : { application: proven, readAt: proven.readAt };
     await this.assertRight(user, password);
-    // After the password: whoever knows neither that nor the secret learns nothing about applications.
+    // The application is judged after the password, so that a caller who knows neither password nor secret
+    // learns nothing about applications.
     const evidenceAt = proven === null ? this.applications.permitUnproven('password', read) : proven.readAt;
     return this.tokens.issue({
       flow: 'password',
@@ -88,7 +90,7 @@ each time.`,
     });
   }
 
-  /** @throws {TokenRejected} AuthenticationFailed */
+  /** Checks the password. @throws {TokenRejected} AuthenticationFailed */
   private async assertRight(user: string, password: string): Promise<void> {
     const verdict = await this.passwords.check(user, password);
     if (verdict.isRight) return;

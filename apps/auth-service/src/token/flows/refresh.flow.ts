@@ -15,10 +15,10 @@ export class RefreshRequestDto extends createZodDto(
   z
     .object({
       refreshToken: z.string().min(1).max(16_384),
-      hmacSigning: z.boolean().nullish().meta({ description: 'Absent and null: true.' }),
+      hmacSigning: z.boolean().nullish().meta({ description: 'Absent or null means true.' }),
       sharedSecret: optionalSharedSecret,
     })
-    // The id keeps "boolean or null", which @nestjs/swagger takes for an array in a schema without one.
+    // Without an id, @nestjs/swagger would document "boolean or null" as an array.
     .meta({ id: 'RefreshRequest' }),
 ) {}
 
@@ -35,10 +35,10 @@ export class RefreshFlow {
   @ApiOperation({
     operationId: 'refreshToken',
     summary: 'Exchange a refresh token for the next pair of tokens',
-    description: `A refresh token works once; its successor comes with the response. Send the same token again when no response came: for 30
-seconds it gets the same successor. Later it counts as stolen, and every token of that sign-in stops working (reason 6).
+    description: `A refresh token works once; the response contains its successor. If no response arrives, send the same token again: within 30
+seconds it returns the same successor. After that, reuse counts as theft and every token of that sign-in stops working (reason 6).
 
-The examples hold no token. Tried as they stand they are refused: 401, reason 4.`,
+The examples hold no valid token. They get 401, reason 4.`,
   })
   @ApiBody({
     type: RefreshRequestDto,
@@ -56,7 +56,7 @@ The examples hold no token. Tried as they stand they are refused: 401, reason 4.
     const claims = this.refreshTokens.read(refreshToken);
     noteInAttempt({ applicationKey: claims.client_id, subject: claims.sub });
     const presented = await this.refreshTokens.find(claims);
-    // Before any other check: a reused token ends its session, even if the request would be refused anyway.
+    // Checked first, because a reused token must end its session even if the request fails another check.
     await this.sessions.admit(presented.session);
     const renewal = renewalOf(presented);
     await this.applications.assertProofIfNeeded(renewal.application, sharedSecret);

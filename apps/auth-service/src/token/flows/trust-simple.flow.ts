@@ -16,7 +16,7 @@ export class TrustSimpleRequestDto extends createZodDto(
   }),
 ) {}
 
-/** Service to service: an application that sends its secret names a user. */
+/** Service to service: an application sends its secret and names a user. */
 @TokenFlowController()
 export class TrustSimpleFlow {
   constructor(
@@ -27,8 +27,8 @@ export class TrustSimpleFlow {
   @TokenPost('trust-simple', { flow: 'trust-simple' })
   @ApiOperation({
     operationId: 'signInWithSharedSecret',
-    summary: 'Service to service: the shared secret for a user',
-    description: 'For callers that cannot sign. A request that is overheard can be repeated: prefer trust.',
+    summary: 'Service to service: tokens for a user by the shared secret',
+    description: 'For callers that cannot sign. An intercepted request can be replayed, so prefer `trust`.',
   })
   @ApiBody({
     type: TrustSimpleRequestDto,

@@ -9,7 +9,7 @@ import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 import { TrustedSignIn } from '../trusted-sign-in.service';
 
-/** An instant in UTC; the text is kept as sent, because it is signed. */
+/** An instant in UTC. It stays the text that was sent, because the signature covers that text. */
 const utcTimestamp = z.iso
   .datetime({ offset: true })
   .max(40)
@@ -24,7 +24,7 @@ export class TrustRequestDto extends createZodDto(
   }),
 ) {}
 
-/** Signed with the secret that the description names. */
+/** Requests signed with the secret in the operation's description. */
 export const TRUST_EXAMPLES = {
   user: {
     summary: 'For a user',
@@ -52,7 +52,7 @@ export const TRUST_EXAMPLES = {
   },
 };
 
-/** Service to service: an application that proves its secret by a signature names a user. */
+/** Service to service: an application signs a request that names a user. */
 @TokenFlowController()
 export class TrustFlow {
   constructor(
@@ -63,13 +63,13 @@ export class TrustFlow {
   @TokenPost('trust', { flow: 'trust' })
   @ApiOperation({
     operationId: 'signInWithTrustSignature',
-    summary: 'Service to service: a signed request for a user',
+    summary: 'Service to service: tokens for a user by a signed request',
     description: `\`authenticationCode\` is HMAC-SHA256, keyed with the UTF-8 bytes of the shared secret, in padded base64, over nine lines
 joined by line feeds: \`TRUST-HMAC-SHA256\`, requestTimestampUtc as sent, applicationKey, persona, userName, serviceProviderID, name,
-userAccountID, personID. An absent or null field is an empty line. The timestamp may be 300 s off; a code is accepted once.
+userAccountID, personID. An absent or null field is an empty line. The timestamp may differ by up to 300 s; a code is accepted once.
 
-The example is signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs\`. Tried as it stands it is refused: 401, reason 1.
-Sign one of your own, with the time of now.`,
+The examples are signed with the secret \`kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs\`. They get 401, reason 1. Sign a request of your
+own with the current time.`,
   })
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {

@@ -14,14 +14,15 @@ const CHALLENGE_HEADER = 'www-authenticate';
 
 const NEGOTIATE = {
   'WWW-Authenticate': {
-    description: '`Negotiate`, where it is switched on; on success with the confirmation for the client.',
+    description:
+      '`Negotiate`, if Kerberos is enabled. On success it also has the confirmation for the client.',
     schema: { type: 'string' },
     required: false,
     example: 'Negotiate',
   },
 } as const;
 
-/** Windows authentication of internal users. Obsolete, and available as long as somebody calls it. */
+/** Windows authentication of internal users. Obsolete, but still available. */
 @TokenFlowController()
 export class WindowsFlow {
   constructor(
@@ -42,18 +43,18 @@ export class WindowsFlow {
     operationId: 'signInWithWindows',
     summary: 'Windows authentication',
     description:
-      'Kerberos (SPNEGO: `Authorization: Negotiate <ticket>`, which browsers in the domain attach by themselves) or a trusted proxy, ' +
-      'where it is switched on; otherwise 401 with reason 8. Confidential applications get no tokens from it (401, reason 8).',
+      'Kerberos (SPNEGO: `Authorization: Negotiate <ticket>`, which browsers in the domain send automatically) or a trusted proxy. ' +
+      'If the service does not enable it: 401, reason 8. Confidential applications get no tokens from it (401, reason 8).',
     deprecated: true,
   })
   @ApiHeader(APPLICATION_KEY)
-  @ApiResponse({ status: 204, description: 'To a HEAD only, which starts nothing.' })
+  @ApiResponse({ status: 204, description: 'Response to HEAD, which does not start a sign-in.' })
   async issue(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
     @Headers('x-application-key') applicationKey: string | undefined,
   ): Promise<TokenResponse> {
-    // Set before anything can fail: a refusal keeps what has been set by then.
+    // Set first, because a rejection keeps the headers set before it.
     if (this.signIn.challenge !== null) void reply.header(CHALLENGE_HEADER, this.signIn.challenge);
     const { accountKey, confirmation } = await this.signIn.authenticate(request.headers);
     const read = await this.applications.read(applicationKey ?? this.config.WINDOWS_FLOW_DEFAULT_APPLICATION);
@@ -63,7 +64,7 @@ export class WindowsFlow {
       application: read.application,
       evidenceAt,
       resolution: await this.stores.resolve({ by: 'windows-account', accountKey }),
-      // The internal account itself has signed in, so its persona needs no asking for.
+      // The user has signed in with the internal account itself, so InternalPartner need not be requested.
       personas: { kind: 'login', grantAsInternalPartner: true },
     });
     if (confirmation === null) void reply.removeHeader(CHALLENGE_HEADER);
