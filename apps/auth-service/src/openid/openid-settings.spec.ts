@@ -42,7 +42,7 @@ describe('configuration of single sign-on', () => {
     expect(openIdSettingsOf(loadConfig(authConfigSchema, REQUIRED))).toBeNull();
   });
 
-  it('has defaults for what is not about the provider', () => {
+  it('has defaults for settings that do not describe the provider', () => {
     expect(openIdSettingsOf(loadConfig(authConfigSchema, { ...REQUIRED, ...OPENID }))).toEqual({
       issuer: OPENID.OPENID_ISSUER,
       clientId: OPENID.OPENID_CLIENT_ID,

@@ -1,6 +1,6 @@
 import { KerberosAcceptor, KerberosUnavailableError, TicketRefusedError } from './kerberos-acceptor.service';
 
-/** What a built package would do; the real one is tested against a real realm. */
+/** Mocks the native package. Other tests use the real one against a real realm. */
 function packageThat(step: () => Promise<unknown>, initializeServer?: () => Promise<unknown>): void {
   const server = { step, username: 'ivy@CORP.TEST', response: null, contextComplete: true };
   const behaviour = { initializeServer: initializeServer ?? (() => Promise.resolve(server)) };

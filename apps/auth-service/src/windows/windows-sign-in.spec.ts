@@ -21,7 +21,7 @@ describe('windowsAccountKey', () => {
     ['a line feed', 'ivy\n@CORP.TEST'],
     ['a lone surrogate', '\ud800@CORP.TEST'],
     ['an endless name', `${'i'.repeat(257)}@CORP.TEST`],
-  ])('knows no user in %s', (_, principal) => {
+  ])('finds no user in %s', (_, principal) => {
     expect(windowsAccountKey(principal, 'CORP.TEST')).toBeNull();
   });
 });

@@ -7,7 +7,7 @@ import { hash as bcrypt, verify as verifyBcrypt } from '@node-rs/bcrypt';
 import { testsThatMayNeed } from '@platform/testing';
 import { ARGON2ID_COST, costOf, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
 
-// The vectors are other people's and are not copied here; they lie beside the checkout where they exist.
+// Third-party test vectors. They are not copied into the repository, but expected beside the checkout.
 const VECTORS = join(__dirname, '../../../../../../shared/vectors');
 const { describe: describeWithVectors } = testsThatMayNeed(
   'published vectors of password hashes',
@@ -110,7 +110,7 @@ describe('legacy password hashes', () => {
     const stored = `wrapped-${scheme}${await argon2(digest, ARGON2ID_COST)}`;
     expect(await verify(stored, 'Pässwort')).toBe(true);
     expect(await verify(stored, 'Passwort')).toBe(false);
-    // The digest itself is not the password: who stole the old table cannot sign in with it.
+    // The digest is not the password: a thief of the old table cannot sign in with it.
     expect(await verify(stored, digest)).toBe(false);
     expect(needsUpgrade(readPasswordHash(stored))).toBe(true);
   });
@@ -152,7 +152,7 @@ describeWithVectors('published vectors', () => {
     const file = vectors<{ vectors: { passwordHex: string; hash: string }[] }>('legacy-hashes/bcrypt.json');
     for (const { passwordHex, hash } of file.vectors) {
       const bytes = Buffer.from(passwordHex, 'hex');
-      // Passwords reach us as text; those of the vectors that are none are for the library alone.
+      // Passwords arrive as text. Vectors that are not valid UTF-8 test the library alone.
       const ok = isUtf8(bytes) ? await verify(hash, bytes.toString('utf8')) : await verifyBcrypt(bytes, hash);
       expect({ hash, ok }).toEqual({ hash, ok: true });
       expect({ hash, ok: await verify(hash, `.${bytes.toString('utf8')}`) }).toEqual({ hash, ok: false });
