@@ -1,6 +1,6 @@
 import { administer, administrationProgram } from './administration';
 
-/** What a command line says, and with which exit code it ends; it never comes as far as the environment. */
+/** Runs a command line with an empty environment, and returns its output and exit code. */
 async function say(line: string): Promise<{ exitCode: number; out: string; err: string }> {
   const said = { out: '', err: '' };
   const output = {
@@ -11,7 +11,7 @@ async function say(line: string): Promise<{ exitCode: number; out: string; err: 
   return { exitCode, ...said };
 }
 
-/** Whether a command line is understood as far as running its command. */
+/** Whether parsing the command line gets as far as running its command. */
 async function runs(line: string): Promise<boolean> {
   let isRun = false;
   const program = administrationProgram({ out: () => undefined }, () => {

@@ -26,12 +26,12 @@ export class CallerIdentityDto extends createZodDto(
       facilities: z.array(z.int()),
       facilityPersonas: z.array(z.int()).optional().meta({
         description:
-          'The persona bits for which each of `facilities` is held, in the same order. Absent where the token grants one persona at most besides InternalPartner and all are held for that one.',
+          'The persona bits that hold each of `facilities`, in the same order. Absent if the token grants at most one persona besides InternalPartner and that persona holds all of them.',
       }),
       groups: z.array(z.string()).meta({ description: 'Security groups.' }),
     })
     // Without an id, @nestjs/swagger would render "string or null" as an array.
-    .meta({ id: 'CallerIdentity', description: 'Whom the token speaks for, in full.' }),
+    .meta({ id: 'CallerIdentity', description: 'The full identity behind the token.' }),
 ) {}
 
 const CARL: z.output<typeof CallerIdentityDto.schema> = {
@@ -73,7 +73,7 @@ export class MeController {
     operationId: 'getCallerIdentity',
     summary: 'Get the full identity behind the token',
     description:
-      'For receivers of a token whose `overflow` names claims that did not fit into it, or which is for several personas and does not say for which it holds its facilities.',
+      'For receivers of a token whose `overflow` names claims that did not fit into it, or of a token for several personas without `facilityPersonas`.',
   })
   @ApiOkResponse({
     description: 'The identity.',
