@@ -5,13 +5,13 @@ import { administrator } from './admin-fixture';
 import { PASSWORD, SECRET_BOX, expectOutcome, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
-/** What stood in for the secrets of unknown applications in release 1.0.0: anybody could read it. */
+/** The public stand-in for the secrets of unknown applications in release 1.0.0. */
 const PUBLISHED_STAND_IN = 'dummy'.repeat(9).slice(0, 44);
 const CARL = { persona: 2, userName: 'carl.customer' };
 
 /**
- * What a stranger may send as the secret: what the code once held, nothing, and what a store without secrets
- * may hold.
+ * Secrets that a stranger may try: former constants of the code, empty values, and values that a store
+ * without secrets may contain.
  */
 const GUESSES = [
   PUBLISHED_STAND_IN,
@@ -23,7 +23,7 @@ const GUESSES = [
   '0'.repeat(44),
 ];
 
-describe('an application without a live secret proves nothing', () => {
+describe('an application without a live secret cannot be proved', () => {
   let service: AuthFixture;
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {

@@ -126,7 +126,7 @@ function addCreate(group: Command, run: RunCommand): void {
         const taken = await new ApplicationsRepository(dataSource).create(application, sealed, () =>
           show(result),
         );
-        if (taken !== null) throw new RefusedError(`there is already an application "${taken}"`);
+        if (taken !== null) throw new RefusedError(`there is an application "${taken}" already`);
         return result;
       }),
     );

@@ -68,7 +68,7 @@ function addAdd(group: Command, run: RunCommand): void {
       return run(async ({ dataSource }) => {
         const identities = dataSource.getRepository(ExternalIdentity);
         if (await identities.existsBy({ issuer, subject }))
-          throw new RefusedError(`${subject} of ${issuer} is already mapped: remove it first`);
+          throw new RefusedError(`${subject} of ${issuer} is mapped already: remove it first`);
         await identities.insert(identity);
         return { json: identity, text: `${subject} of ${issuer} is ${nameOf(identity)}.` };
       });
