@@ -32,7 +32,7 @@ describe('an application without a live secret cannot be proved', () => {
   });
   afterAll(() => service.stop());
 
-  /** How an application comes to have no live secret. */
+  /** Ways in which an application loses its live secrets. */
   const LOCKED_OUT: Record<string, (key: string) => Promise<unknown>> = {
     'that was locked out': (key) => admin.json(`applications expire-secret ${key} 1 --force`),
     'whose two secrets expired': async (key) => {
@@ -54,7 +54,7 @@ describe('an application without a live secret cannot be proved', () => {
         'UPDATE auth.application_secret SET ciphertext = $2 WHERE application_key = $1',
         [key, Buffer.alloc(60, 1)],
       ),
-    'that nobody knows': (key) =>
+    'that does not exist': (key) =>
       service.database.query('DELETE FROM auth.application WHERE application_key = $1', [key]),
     'that is disabled': (key) => admin.json(`applications disable ${key}`),
   };
@@ -69,7 +69,7 @@ describe('an application without a live secret cannot be proved', () => {
       await LOCKED_OUT[how]!(applicationKey);
     });
 
-    // A secret that cannot be opened is logged as an error, as it should be.
+    // A secret that cannot be opened is correctly logged as an error.
     beforeEach(() => {
       if (how === 'whose secret cannot be opened') permitFaults();
     });
@@ -104,7 +104,7 @@ describe('an application without a live secret cannot be proved', () => {
       }
     });
 
-    it('when it asks about a token', async () => {
+    it('with Basic credentials (introspection)', async () => {
       const login = await service.post('/auth/token/user', { user: 'carl.customer', password: PASSWORD });
       for (const guess of guesses()) {
         const sent = service

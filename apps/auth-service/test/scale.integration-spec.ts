@@ -37,7 +37,7 @@ import { sessionBoundStatements } from './scale-session-bounds';
 const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 
-/** Three stores in one database are asked in one statement. */
+/** Three stores in one database share one statement. */
 const allStores = (d: DataSource): IdentityStoreRepository[] => [
   new PersonDirectoryRepository(d),
   new InternalLegacyRepository(d),
@@ -49,7 +49,7 @@ const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLock
 const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
 const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
 
-/** Requests that arrive together are one statement. */
+/** Builds twenty requests. Concurrent ones share a statement. */
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
 const namedTechnician = (n: number) => ({
@@ -67,7 +67,7 @@ const find = (query: IdentityQuery): HotStatement<DataSource> => ({
 
 const IDENTITIES: readonly HotStatement<DataSource>[] = [
   find({ by: 'user-name', userName: `Person.${String(10_000 + MIDDLE)}` }),
-  // In the deepest group of a chain.
+  // A member of the deepest group of a chain.
   find({ by: 'user-name', userName: `User.${String(10_000 + Math.min(ROWS, 50_000))}` }),
   find({ by: 'user-name', userName: `Tech.${String(MIDDLE)}` }),
   find({ by: 'person', personId: 10_000 + MIDDLE }),
