@@ -51,7 +51,7 @@ describe('authorization queries', () => {
     ['a user without groups', accessPoint('Scheduling', '?expectedUserId=9000'), false],
     ['an unknown user', accessPoint('Scheduling', '?expectedUserId=-4'), false],
     ['an unknown access point', accessPoint('Nothing'), false],
-  ])('answers ivy about %s', async (_, path, hasAccess) => {
+  ])('returns the access of %s', async (_, path, hasAccess) => {
     const { status, body } = await service.get(path, ivy);
     expect([status, body]).toEqual([200, { hasAccess }]);
   });

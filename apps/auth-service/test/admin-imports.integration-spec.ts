@@ -11,7 +11,7 @@ import type { AuthFixture } from './auth-fixture';
 const ISSUER = 'https://login.example.org';
 const USERS = ['carl.customer', 'olga.owner', 'rita.resident', 'gina.global', 'lena.legacy'];
 
-describe('administering what applications may do, external identities and passwords', () => {
+describe('administering permissions of applications, external identities and passwords', () => {
   let service: AuthFixture;
   let admin: ReturnType<typeof administrator>;
   let folder: string;

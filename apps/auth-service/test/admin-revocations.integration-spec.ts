@@ -138,7 +138,7 @@ describe('administering revocations', () => {
     );
   });
 
-  it('lists what was set after a date', async () => {
+  it('lists revocations set after a date', async () => {
     const set = await admin.json('revocations set svc-personid 1004');
     await admin.json('revocations set internal-legacy 9000');
     const all = await admin.json('revocations list');

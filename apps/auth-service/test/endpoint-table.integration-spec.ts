@@ -178,7 +178,7 @@ describe('the endpoints of the specification', () => {
     ['ServiceProvider', 4, 'tess.tech'],
     ['Resident', 8, 'rita.resident'],
     ['Owner', 16, 'olga.owner'],
-  ])('include a token flow that issues the persona %s', async (_, persona, userName) => {
+  ])('issue tokens with the persona %s', async (_, persona, userName) => {
     expect(claimsOf(await tokenOf(persona, userName)).personas).toBe(persona);
   });
 });

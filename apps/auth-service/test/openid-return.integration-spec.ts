@@ -124,7 +124,7 @@ describe('single sign-on that returns to an application, from the first replica 
     await expectOutcome(exchange(code, { sharedSecret: null }), NO_SUCH_CODE);
   });
 
-  it('resolves the user anew when the code is exchanged', async () => {
+  it('resolves the user again when the code is exchanged', async () => {
     const code = await codeOf();
     const disable = (disabled: boolean): Promise<unknown> =>
       fixture.database.query(`UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1001`, [

@@ -83,7 +83,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await signIn(login))).toEqual(REFUSED);
   });
 
-  it('accepts a state once, on whichever process', async () => {
+  it('accepts a state once, on any process', async () => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
     const answers = await Promise.all(

@@ -23,7 +23,7 @@ const GUESSES = [
   '0'.repeat(44),
 ];
 
-describe('an application without a live secret cannot be proved', () => {
+describe('an application without a live secret never proves itself', () => {
   let service: AuthFixture;
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {

@@ -114,7 +114,7 @@ describe('refresh', () => {
     expect(await reuses()).toBe('1');
   });
 
-  it('refuses a sign-in that is too old with 3', async () => {
+  it('refuses a sign-in that is too old (reason 3)', async () => {
     const { refreshToken } = await signIn();
     await service.database.query(
       `UPDATE auth.refresh_family SET auth_time = now() - interval '366 days'
@@ -124,13 +124,13 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(422, 3));
   });
 
-  it('refuses a technician without an account with 5', async () => {
+  it('refuses a technician without an account (reason 5)', async () => {
     const { refreshToken } = await signIn();
     const old = renamedRefreshToken(service.app, refreshToken, 'technician:815:Jörg Müller');
     expect(await refresh(old)).toEqual(outcome(422, 5));
   });
 
-  it('refuses a disabled user with 1, without consuming the token', async () => {
+  it('refuses a disabled user, without consuming the token (reason 1)', async () => {
     const { refreshToken } = await signIn({ persona: 8, userName: 'rita.resident' });
     const disable = (disabled: boolean): Promise<unknown> =>
       service.database.query('UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1003', [
@@ -142,14 +142,14 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
   });
 
-  it('refuses a user who lost the persona with 1', async () => {
+  it('refuses a user who lost the persona (reason 1)', async () => {
     const { refreshToken } = await signIn({ persona: 16, userName: 'olga.owner' });
     await service.database.query('UPDATE person_directory.person SET personas = 2 WHERE person_id = 1002');
     expect(await refresh(refreshToken)).toEqual(outcome(401, 1));
     await service.database.query('UPDATE person_directory.person SET personas = 16 WHERE person_id = 1002');
   });
 
-  it('refuses an application that lost its permission with 8', async () => {
+  it('refuses an application that lost its permission (reason 8)', async () => {
     const { refreshToken } = await signIn();
     const allow = (allowed: boolean): Promise<unknown> =>
       service.database.query(
@@ -162,7 +162,7 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
   });
 
-  it('refuses anything but a refresh token of this service with 4', async () => {
+  it('refuses anything but a refresh token of this service (reason 4)', async () => {
     const { accessToken, refreshToken } = await signIn();
     const [header, , signature] = refreshToken.split('.') as [string, string, string];
     const forged = Buffer.from(JSON.stringify({ ...claimsOf(refreshToken), sub: 'userid:9001' })).toString(
@@ -181,12 +181,12 @@ describe('refresh', () => {
     ['no token', {}],
     ['a number', { refreshToken: 1 }],
     ['a flag that is text', { refreshToken: 'x', hmacSigning: 'true' }],
-  ])('refuses a request with %s with reason 7', async (_, body) => {
+  ])('refuses a request with %s (reason 7)', async (_, body) => {
     const { status, body: answer } = await service.post('/auth/token/refresh', body);
     expect([status, answer.rejectionReason]).toEqual([400, 7]);
   });
 
-  it('refuses a session with 6 after any caller has revoked one of its tokens', async () => {
+  it('refuses a session after any caller has revoked one of its tokens (reason 6)', async () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
     const put = await service.put(
@@ -197,7 +197,7 @@ describe('refresh', () => {
     expect(await refresh(second.refreshToken)).toEqual(outcome(401, 6));
   });
 
-  it('refuses a revoked person with 6, and lets them sign in again at once', async () => {
+  it('refuses a revoked person, and lets them sign in again at once (reason 6)', async () => {
     const { accessToken, refreshToken } = await signIn({ persona: 2, userName: 'gina.global' });
     await service.put('/auth/revocations/svc-personid/1005', accessToken);
     expect(await refresh(refreshToken)).toEqual(outcome(401, 6));

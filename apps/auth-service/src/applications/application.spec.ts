@@ -34,7 +34,7 @@ describe('application proof', () => {
     expect(isProven({ given: bytes('same'), expectedOf: () => bytes('same') }, live)).toBe(false);
   });
 
-  it.each([0, 1, 2])('costs the same with %i secrets', (count) => {
+  it.each([0, 1, 2])('makes the same number of comparisons with %i secrets', (count) => {
     const expectedOf = jest.fn((secret: Buffer) => secret);
     isProven(
       { given: bytes('x'), expectedOf },
@@ -43,7 +43,7 @@ describe('application proof', () => {
     expect(expectedOf).toHaveBeenCalledTimes(2);
   });
 
-  it('reads only the one canonical spelling of a code', () => {
+  it('accepts only the canonical spelling of a code', () => {
     expect(decodeAuthenticationCode('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg=')).toHaveLength(32);
     expect(decodeAuthenticationCode('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg')).toBeNull();
     expect(decodeAuthenticationCode('z_1wgDYJIFs-qhevH6rV_uJS7zDRHpL2-8zoye6ZBeg=')).toBeNull();
@@ -85,7 +85,7 @@ describe('an application', () => {
     expect(mayUseFlow(application({ allowedFlows: [] }), 'password')).toBe(false);
   });
 
-  it('seals its secrets for itself alone', () => {
+  it('has a sealing purpose of its own', () => {
     expect(applicationSecretPurpose('one')).not.toBe(applicationSecretPurpose('other'));
   });
 });

@@ -5,7 +5,7 @@ describe('CircuitBreaker', () => {
   const clock = new ManualClock('2026-01-01T00:00:00Z');
   const breaker = new CircuitBreaker({ failures: 2, openMs: 1_000 }, clock);
 
-  it('opens after failures in a row, lets one attempt through when the time is up, and closes on success', () => {
+  it('opens after failures in a row, admits one probe after the open time, and closes on success', () => {
     breaker.failed();
     breaker.succeeded();
     breaker.failed();
@@ -66,7 +66,7 @@ describe('CircuitBreakers', () => {
     expect(breakers.admits('/77')).toBe(true);
   });
 
-  it('let one attempt through when the time is up, and all after its success', () => {
+  it('admit one probe after the open time, and all requests after its success', () => {
     openService();
     clock.advance(5_000);
     expect([breakers.admits('/77'), breakers.admits('/78')]).toEqual([true, false]);

@@ -26,8 +26,8 @@ export class CircuitBreakers {
 
   /**
    * Whether `path` may be attempted. A path whose own circuit is open does not use up its probe while the
-   * service's circuit is open. It also leaves the service's probes to other paths, unless that circuit has
-   * been open for `PATH_LIMITS.openMs`.
+   * service's circuit is open. It also leaves the service's probes to other paths, unless none has probed for
+   * `PATH_LIMITS.openMs`.
    */
   admits(path: string): boolean {
     const ofPath = this.failing.get(path);

@@ -105,7 +105,9 @@ export function authorityOf(
   };
 }
 
-/** Drops each persona for which the exchanged token does not hold the facility, if that token says so. */
+/**
+ * Drops each persona for which the exchanged token does not hold the facility, if it has `facilityPersonas`.
+ */
 function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit | null): Held<number>[] {
   if (!limit?.facilityPersonas || limit.overflow.includes('facilities')) return [...facilities];
   const pairs = limit.facilityPersonas;

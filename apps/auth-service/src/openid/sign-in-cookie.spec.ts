@@ -15,7 +15,7 @@ describe('the cookie of a sign-in', () => {
     );
   });
 
-  it.each([true, false])('is read back from among others (http allowed: %s)', (httpAllowed) => {
+  it.each([true, false])('is found among other cookies (http allowed: %s)', (httpAllowed) => {
     const [pair] = formatSignInCookie(SECRET, httpAllowed).split(';');
     expect(readSignInCookie(`a=b; ${pair}; c=d`, httpAllowed)).toBe(SECRET);
     expect(readSignInCookie(pair, !httpAllowed)).toBeNull();

@@ -16,8 +16,8 @@ interface KerberosServer {
 }
 
 /**
- * Tickets cannot be verified at present: the keytab, the replay cache or time is missing. Returned as a 503,
- * never as a rejection.
+ * Tickets cannot be verified at present: the keytab or the replay cache is unusable, the verification timed
+ * out, or the replica's clock is wrong. Returned as a 503, never as a rejection.
  */
 export class KerberosUnavailableError extends Error {
   override readonly name = 'KerberosUnavailableError';

@@ -53,7 +53,7 @@ describe('authenticatorOf', () => {
     for (const token of wrapped) expect(authenticatorOf(token)).toEqual(CIPHER);
   });
 
-  it('reads a length that takes more bytes than it needs', () => {
+  it('accepts a length encoded in more bytes than necessary', () => {
     const request = apRequest(CIPHER);
     const padded = Buffer.concat([
       Buffer.from([0x60, 0x83, 0]),

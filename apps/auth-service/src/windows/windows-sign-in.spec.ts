@@ -27,7 +27,7 @@ describe('windowsAccountKey', () => {
 });
 
 describe('utf8HeaderText', () => {
-  it('reads UTF-8 out of header bytes', () => {
+  it('decodes UTF-8 header bytes', () => {
     expect(utf8HeaderText(Buffer.from('jörg@CORP.TEST').toString('latin1'))).toBe('jörg@CORP.TEST');
   });
 

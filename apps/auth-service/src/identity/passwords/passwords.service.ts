@@ -110,7 +110,7 @@ export class PasswordsService implements OnModuleInit {
     }
     if (stored !== null && !isReadable) this.reportUnreadable(stored);
     await sleep(Math.max(0, this.slowest.ms - tookMs));
-    return { isRight: false, because: whyRefused(lookup, { verified, isReadable, outcome }) };
+    return { isRight: false, because: refusalReasons(lookup, { verified, isReadable, outcome }) };
   }
 
   /**
@@ -215,7 +215,7 @@ export class SlowestHash {
 }
 
 /** Returns the true reasons for a refusal. */
-function whyRefused(
+function refusalReasons(
   lookup: FoundPassword,
   attempt: { verified: boolean; isReadable: boolean; outcome: PasswordAttemptOutcome },
 ): string {

@@ -52,7 +52,7 @@ export class StoredPasswordsRepository {
       const { store, accountId, hash } = account;
       return { found: true, password: { store, accountId, hash: hash! } };
     }
-    return { found: false, because: whyNone(accounts) };
+    return { found: false, because: reasonForNone(accounts) };
   }
 
   /** Replaces a password hash unless it has changed since it was read. */
@@ -63,7 +63,9 @@ export class StoredPasswordsRepository {
   }
 }
 
-function whyNone(accounts: readonly FoundAccount[]): Extract<FoundPassword, { found: false }>['because'] {
+function reasonForNone(
+  accounts: readonly FoundAccount[],
+): Extract<FoundPassword, { found: false }>['because'] {
   if (accounts.length === 0) return 'unknown user';
   return accounts.every(({ disabled }) => disabled) ? 'disabled' : 'no password';
 }
