@@ -26,7 +26,7 @@ describe('authorization queries', () => {
     `/auth/accessPoints/SecurityEditor~~AccessPointName~~${name}/hasAccess${query}`;
 
   it.each(['Operations', 'Dispatch', 'NightShift'])(
-    'walks the groups of %s to the end of the cycle',
+    'lists the members of %s, whose nested groups form a cycle',
     async (name) => {
       const others = ['Dispatch', 'NightShift', 'Operations'].filter((other) => other !== name);
       const { status, body } = await service.get(group(name), ivy);
@@ -41,7 +41,7 @@ describe('authorization queries', () => {
     },
   );
 
-  it('knows no members of an unknown group', async () => {
+  it('lists no members of an unknown group', async () => {
     expect((await service.get(group('Nobody'), gina)).body).toEqual({ members: [], identityNames: [] });
   });
 
@@ -51,12 +51,12 @@ describe('authorization queries', () => {
     ['a user without groups', accessPoint('Scheduling', '?expectedUserId=9000'), false],
     ['an unknown user', accessPoint('Scheduling', '?expectedUserId=-4'), false],
     ['an unknown access point', accessPoint('Nothing'), false],
-  ])('answers ivy about %s', async (_, path, hasAccess) => {
+  ])('returns the access of %s', async (_, path, hasAccess) => {
     const { status, body } = await service.get(path, ivy);
     expect([status, body]).toEqual([200, { hasAccess }]);
   });
 
-  it('gives a caller without a user id access to nothing', async () => {
+  it('denies access to a caller without a user id', async () => {
     expect((await service.get(accessPoint('Scheduling'), gina)).body).toEqual({ hasAccess: false });
   });
 
@@ -71,13 +71,13 @@ describe('authorization queries', () => {
     expect([status, type]).toEqual([400, 'application/problem+json']);
   });
 
-  it('is for internal administrators', async () => {
+  it('is open to internal administrators only', async () => {
     expect((await service.get(group('Dispatch'))).status).toBe(401);
     expect((await service.get(group('Dispatch'), carl)).status).toBe(403);
     expect((await service.get(accessPoint('Scheduling'), carl)).status).toBe(403);
   });
 
-  it('tells callers their full identity, within the personas of their token', async () => {
+  it('returns the caller’s full identity, limited to the personas of the token', async () => {
     const { body } = await service.get('/auth/me', ivy);
     expect(body).toEqual({
       subject: 'userid:9001',

@@ -27,7 +27,7 @@ describe('administering applications', () => {
     return secrets.map((each: { version: number; isLive: boolean }) => [each.version, each.isLive]);
   };
 
-  it('creates an application that can sign in at once, and shows its secret this once', async () => {
+  it('creates an application that can sign in at once, and shows its secret only once', async () => {
     const created = await create('billing.api');
     expect(created).toEqual({
       applicationKey: 'billing.api',
@@ -53,7 +53,7 @@ describe('administering applications', () => {
       expect((await admin.run(line)).out).not.toContain(created.sharedSecret);
   });
 
-  it('refuses a key that is taken and leaves the application as it is', async () => {
+  it('refuses a key that is taken, and does not change the application', async () => {
     const { sharedSecret } = await create('taken');
     expect(await admin.refusal('applications create taken --personas all --flows all')).toContain(
       '"taken" already',
@@ -77,7 +77,7 @@ describe('administering applications', () => {
     ]);
   });
 
-  it('lets the previous secret expire after a while when told so', async () => {
+  it('lets the previous secret expire after --previous-expires-in', async () => {
     const first = await create('ending');
     const { expired } = await admin.json('applications rotate-secret ending --previous-expires-in 1h');
     expect(expired).toEqual([{ version: 1, expiresAt: expect.any(String) }]);
@@ -88,7 +88,7 @@ describe('administering applications', () => {
     expect(await signIn('ending', first.sharedSecret)).toBe(401);
   });
 
-  it('ends no valid secret behind one’s back', async () => {
+  it('ends a valid secret only on request', async () => {
     const first = await create('careful');
     expect(await admin.refusal('applications expire-secret careful 1')).toContain('the only valid secret');
     const second = await admin.json('applications rotate-secret careful');
@@ -104,7 +104,7 @@ describe('administering applications', () => {
     );
   });
 
-  it('locks no application out without force, although another secret is valid for a while', async () => {
+  it('does not lock an application out without --force, even if another secret stays valid for a while', async () => {
     await create('soon');
     await admin.json('applications rotate-secret soon --previous-expires-in 3s');
     expect(await admin.refusal('applications expire-secret soon 2')).toMatch(
@@ -114,7 +114,7 @@ describe('administering applications', () => {
     expect((await admin.run('applications expire-secret soon 2 --force')).exitCode).toBe(0);
   });
 
-  it('postpones no expiry without force', async () => {
+  it('does not postpone an expiry without --force', async () => {
     await create('early');
     const { expired } = await admin.json('applications rotate-secret early --previous-expires-in 5m');
     expect(await admin.refusal('applications expire-secret early 1 --in 30d')).toMatch(
@@ -130,23 +130,23 @@ describe('administering applications', () => {
     expect(new Date(postponed.expiresAt).getTime()).toBeGreaterThan(Date.now() + 299 * 86_400_000);
   });
 
-  it('makes no secret valid that nobody has seen', async () => {
+  it('does not make a secret valid that could not be printed', async () => {
     await create('unseen');
     const environment = {
       MIGRATION_DATABASE_URL: service.database.ownerUrl,
       SECRET_ENCRYPTION_KEY: SECRET_KEY.toString('base64url'),
     };
-    const complaints: string[] = [];
+    const errors: string[] = [];
     const output = {
       out: () => Promise.reject(new CommandError('the output cannot be written (EPIPE)')),
-      err: (text: string) => void complaints.push(text),
+      err: (text: string) => void errors.push(text),
     };
     const lines = [
       'applications create never-seen --personas Customer --flows trust',
       'applications rotate-secret unseen --previous-expires-in 1h',
     ];
     for (const line of lines) expect(await administer(line.split(' '), output, environment)).toBe(1);
-    expect(complaints).toEqual(lines.map(() => '✘ the output cannot be written (EPIPE)'));
+    expect(errors).toEqual(lines.map(() => '✘ the output cannot be written (EPIPE)'));
     expect(await versions('unseen')).toEqual([[1, true]]);
     expect(await admin.refusal('applications enable never-seen')).toContain('no application "never-seen"');
     const [secret] = await service.database.query<{ expires_at: Date | null }>(
@@ -155,7 +155,7 @@ describe('administering applications', () => {
     expect(secret).toEqual({ expires_at: null });
   });
 
-  it('takes no key that differs from another in letter case only, also not at the same time', async () => {
+  it('refuses a key that differs from another only in letter case, even concurrently', async () => {
     await create('Cased');
     expect(await admin.refusal('applications create cased --personas all --flows all')).toContain(
       '"Cased" already',
@@ -174,7 +174,7 @@ describe('administering applications', () => {
     ['an override of direction', 'svc\u202eplatform'],
     ['90,000 characters', 'x'.repeat(90_000)],
     ['201 names', Array.from({ length: 201 }, (_, index) => `u${String(index)}`).join(',')],
-  ])('takes no subjects with %s', async (_what, subjects) => {
+  ])('refuses subjects with %s', async (_what, subjects) => {
     await create(`subjects-${String((named += 1))}`);
     const said: string[] = [];
     const output = { out: () => undefined, err: (text: string) => void said.push(text) };
@@ -189,13 +189,13 @@ describe('administering applications', () => {
     ['an empty issuer', ['', 'subject']],
     ['an issuer of 9,000 characters', [`https://${'x'.repeat(9_000)}`, 'subject']],
     ['a subject with a tab', ['https://issuer.example', 'a\tb']],
-  ])('maps no external identity with %s', async (_what, names) => {
+  ])('refuses an external identity with %s', async (_what, names) => {
     const output = { out: () => undefined, err: () => undefined };
     const words = ['external-identities', 'add', ...names, '--person', '1001'];
     expect(await administer(words, output, { MIGRATION_DATABASE_URL: service.database.ownerUrl })).toBe(2);
   });
 
-  it('says that a server takes no writes, and what a statement waited for', async () => {
+  it('reports a read-only server, and what a statement waited for', async () => {
     const readOnly = new URL(service.database.ownerUrl);
     readOnly.searchParams.set('options', '-c default_transaction_read_only=on');
     const environment = { MIGRATION_DATABASE_URL: readOnly.toString() };
@@ -237,13 +237,13 @@ describe('administering applications', () => {
   });
 
   it.each(['rotate-secret nobody', 'expire-secret nobody 1', 'disable nobody', 'enable nobody'])(
-    'says that there is no such application: %s',
+    'reports an unknown application: %s',
     async (line) => {
       expect(await admin.refusal(`applications ${line}`)).toBe('✘ there is no application "nobody"');
     },
   );
 
-  it('says what is missing of the environment, the rights and the database', async () => {
+  it('reports a missing variable, missing privileges and an unreachable database', async () => {
     const rotate = 'applications create unfinished --personas all --flows all';
     expect(await admin.run(rotate, { SECRET_ENCRYPTION_KEY: '' })).toMatchObject({
       exitCode: 1,

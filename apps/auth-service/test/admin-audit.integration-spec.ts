@@ -27,7 +27,7 @@ describe('the audit trail of administration', () => {
   const summaryOf = async (name: string): Promise<unknown[]> =>
     (await rowsOf(name)).map(({ object, operation, change }) => [object, operation, change]);
 
-  it('holds every change of an application and its secrets, and none of the secrets', async () => {
+  it('records every change of an application and its secrets, but no secret', async () => {
     const shown: { sharedSecret: string }[] = [
       await admin.json('applications create audited --personas Customer --flows trust --allow-refresh'),
       await admin.json('applications rotate-secret audited'),
@@ -51,14 +51,14 @@ describe('the audit trail of administration', () => {
     expect(JSON.stringify(rows)).not.toMatch(/cipher|\\\\x/);
   });
 
-  it('holds nothing for what was refused or changes nothing', async () => {
+  it('records nothing for a command that was refused or changed nothing', async () => {
     const before = await rowsOf('demo-backend');
     await admin.refusal('applications create demo-backend --personas all --flows all');
     await admin.json('applications enable demo-backend');
     expect(await rowsOf('demo-backend')).toEqual(before);
   });
 
-  it('holds the life of a signing key, whoever changes it', async () => {
+  it('records every state of a signing key, whether changed by a command or the service', async () => {
     const { kid } = await admin.json('keys generate --algorithm RS256');
     await admin.json(`keys activate ${kid} --force`);
     await admin.json(`keys retire ${kid} --force`);

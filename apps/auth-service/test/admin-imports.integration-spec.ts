@@ -11,7 +11,7 @@ import type { AuthFixture } from './auth-fixture';
 const ISSUER = 'https://login.example.org';
 const USERS = ['carl.customer', 'olga.owner', 'rita.resident', 'gina.global', 'lena.legacy'];
 
-describe('administering what applications may do, external identities and passwords', () => {
+describe('administering permissions of applications, external identities and passwords', () => {
   let service: AuthFixture;
   let admin: ReturnType<typeof administrator>;
   let folder: string;
@@ -44,7 +44,7 @@ describe('administering what applications may do, external identities and passwo
       return { reason: body.rejectionReason, refreshes: body.refreshToken !== null };
     };
 
-    it('changes what is named, at once, and leaves the rest', async () => {
+    it('changes only the given options, with immediate effect', async () => {
       expect(await signIn('olga.owner', 16)).toEqual({ reason: 8, refreshes: false });
       await admin.json('applications update demo-reports --personas Customer,Owner --refresh');
       expect(await signIn('olga.owner', 16)).toEqual({ reason: 0, refreshes: true });
@@ -71,7 +71,7 @@ describe('administering what applications may do, external identities and passwo
     });
   });
 
-  it('adds, lists and removes external identities, and audits it', async () => {
+  it('adds, lists and removes external identities, and audits each change', async () => {
     const carl = { issuer: ISSUER, subject: 'ext-1', personId: 1001, userId: null };
     expect(await admin.json(`external-identities add ${ISSUER} ext-1 --person 1001`)).toMatchObject(carl);
     await admin.json(`external-identities add ${ISSUER} ext-2 --user 9001`);
@@ -114,7 +114,7 @@ describe('administering what applications may do, external identities and passwo
       return { passwordHash: hash, salt: salt.toString('base64') };
     };
 
-    /** A file with a line for each scheme, and six that are not right. */
+    /** Writes a file with a line for each scheme and six bad lines. */
     async function fileOf(format: 'csv' | 'ndjson'): Promise<{ file: string; secrets: string[] }> {
       const stored = (await hashes())['dora.disabled']!;
       const rows = [
@@ -150,7 +150,7 @@ describe('administering what applications may do, external identities and passwo
     }
 
     it.each(['csv', 'ndjson'] as const)(
-      'takes every scheme from %s and reports the other lines',
+      'imports every scheme from %s and reports the bad lines',
       async (format) => {
         const { file, secrets } = await fileOf(format);
         const before = await hashes();
@@ -191,7 +191,7 @@ describe('administering what applications may do, external identities and passwo
       },
     );
 
-    it('refuses a file that is not there, or whose first line names no columns', async () => {
+    it('refuses a file that does not exist, or whose first line lacks the column names', async () => {
       const importing = (file: string): Promise<string> =>
         admin.refusal(`passwords import ${file} --store PERSON_DIRECTORY`);
       expect(await importing(join(folder, 'absent'))).toContain('ENOENT');

@@ -30,14 +30,14 @@ describe('administration whose output cannot be written', () => {
     });
 
   it.each([
-    ['a pipe that nobody reads', CREATE, `| head -c 0; echo "$\{PIPESTATUS[0]}"`, 'EPIPE'],
-    ['a pipe that nobody reads', ROTATE, `| head -c 0; echo "$\{PIPESTATUS[0]}"`, 'EPIPE'],
+    ['a closed pipe', CREATE, `| head -c 0; echo "$\{PIPESTATUS[0]}"`, 'EPIPE'],
+    ['a closed pipe', ROTATE, `| head -c 0; echo "$\{PIPESTATUS[0]}"`, 'EPIPE'],
     ['a full disk', CREATE, '> /dev/full; echo $?', 'ENOSPC'],
     ['a full disk', ROTATE, '> /dev/full; echo $?', 'ENOSPC'],
     ['a full disk', 'applications list', '> /dev/full; echo $?', 'ENOSPC'],
     ['a full disk', '--help', '> /dev/full; echo $?', 'ENOSPC'],
   ])(
-    'to %s changes nothing, and ends with one line: %s',
+    'to %s changes nothing and prints one line of error: %s',
     async (_where, command, destination, reason) => {
       const before = await secrets();
       const { stdout, stderr } = await inShell(`"$NODE" "$ADMIN" ${command} ${destination}`);

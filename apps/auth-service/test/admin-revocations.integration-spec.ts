@@ -32,7 +32,7 @@ describe('administering revocations', () => {
       identifier,
     ]);
     expect(row).toMatchObject({ revoked_by_subject: 'ops', revoked_by_client: null });
-    // Until the token has expired.
+    // The entry is kept until the token has expired.
     const keptMs = (row as { expires_at: Date }).expires_at.getTime() - Date.now();
     expect(keptMs).toBeGreaterThan(86_400_000);
     expect(keptMs).toBeLessThan(86_400_000 + 3_700_000);
@@ -48,7 +48,7 @@ describe('administering revocations', () => {
     expect([status, body.rejectionReason]).toEqual([401, 6]);
   });
 
-  it('lists the sessions of somebody, and ends one', async () => {
+  it('lists the sessions of a user, and ends one', async () => {
     const [kept, ended] = [await signIn(), await signIn()];
     const sidOf = ({ accessToken }: { accessToken: string }): string => String(claimsOf(accessToken).sid);
     const sids = async (owner: string): Promise<string[]> =>
@@ -65,7 +65,7 @@ describe('administering revocations', () => {
     expect(await admin.refusal('sessions end no-uuid')).toContain('is no session');
   });
 
-  it('ends a session that nobody knows only by force', async () => {
+  it('ends an unknown session only with --force', async () => {
     const sid = randomUUID();
     const revocations = () =>
       service.database.query('SELECT 1 FROM auth.revocations WHERE identifier = $1', [sid]);
@@ -76,7 +76,7 @@ describe('administering revocations', () => {
     expect(await revocations()).toHaveLength(1);
   });
 
-  it('revokes a token whose jti is no UUID only by force', async () => {
+  it('revokes a token whose jti is not a UUID only with --force', async () => {
     const revocations = () =>
       service.database.query(`SELECT 1 FROM auth.revocations WHERE identifier = 'not-a-uuid'`);
     expect(await admin.refusal('revocations set jti not-a-uuid')).toContain('pass --force');
@@ -87,7 +87,7 @@ describe('administering revocations', () => {
 
   it.each([
     ['a subject', 'sub personid:1001', { persona: 2, userName: 'carl.customer' }],
-    // Somebody else: who signs in right after a revocation gets a token dated a second later.
+    // Another user, because a user who signs in right after a revocation gets a token dated a second later.
     ['an application', 'client_id demo-backend', { persona: 16, userName: 'olga.owner' }],
   ])('revokes the tokens of %s', async (_, key, user) => {
     const { refreshToken } = await signIn(user);
@@ -96,7 +96,7 @@ describe('administering revocations', () => {
     expect(body.rejectionReason).toBe(6);
   });
 
-  it('refuses an application that does not exist, unless it is meant', async () => {
+  it('refuses an application that does not exist, unless with --force', async () => {
     const refusal = await admin.refusal('revocations set client_id demo-backned');
     expect(refusal).toContain('no application "demo-backned"');
     expect(refusal).toContain('--force');
@@ -115,7 +115,7 @@ describe('administering revocations', () => {
     'sub personid:4711',
     'sub technician:815:Nobody',
     `sid ${randomUUID()}`,
-  ])('refuses %s, which nobody knows, unless it is meant', async (key) => {
+  ])('refuses the unknown %s, unless with --force', async (key) => {
     const revocations = () =>
       service.database.query(`SELECT 1 FROM auth.revocations WHERE identifier = $1`, [key.split(' ')[1]]);
     expect(await admin.refusal(`revocations set ${key}`)).toContain('--force');
@@ -125,7 +125,7 @@ describe('administering revocations', () => {
     await service.database.query(`DELETE FROM auth.revocations WHERE identifier = $1`, [key.split(' ')[1]]);
   });
 
-  it('revokes the tokens of somebody whom no store knows any more, as long as a session of theirs lives', async () => {
+  it('revokes the tokens of a user who is gone from the stores but has a live session', async () => {
     await service.database.query(
       `INSERT INTO auth.refresh_family (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
        VALUES ($1, 'personid:5711', 5711, 5712, 'demo-backend', 'user', 2, now())`,
@@ -138,7 +138,7 @@ describe('administering revocations', () => {
     );
   });
 
-  it('lists what was set after a date', async () => {
+  it('lists revocations set after a date', async () => {
     const set = await admin.json('revocations set svc-personid 1004');
     await admin.json('revocations set internal-legacy 9000');
     const all = await admin.json('revocations list');

@@ -47,7 +47,7 @@ describe('admin users explain', () => {
 
   const EVERY = 'every sign-in';
 
-  it('finds nothing against a user in good order, and shows what they have', async () => {
+  it('finds no obstacle for a user who can sign in, and shows their records', async () => {
     const { body } = await login('carl.customer', PASSWORD);
     const found = await explain('Carl.CUSTOMER');
     expect(found).toMatchObject({
@@ -72,7 +72,7 @@ describe('admin users explain', () => {
     expect(await explain('--subject personid:1001')).toMatchObject({ ...found, asked: expect.anything() });
   });
 
-  it('tells an unknown name, and who tried it', async () => {
+  it('reports an unknown name, with the attempts to use it', async () => {
     await login('carl.costumer');
     await audited(1);
     expect(await explain('carl.costumer')).toMatchObject({
@@ -86,7 +86,7 @@ describe('admin users explain', () => {
     });
   });
 
-  it('tells a disabled account, and in which store', async () => {
+  it('reports a disabled account and its store', async () => {
     await login('dora.disabled', PASSWORD);
     await audited(1);
     const { outcome, obstacles, attempts } = await explain('dora.disabled');
@@ -97,7 +97,7 @@ describe('admin users explain', () => {
     });
   });
 
-  it('tells a disabled provider of a technician whose person is not disabled', async () => {
+  it('reports the disabled provider of a technician whose person is enabled', async () => {
     await service.database.query(
       `UPDATE service_providers.provider SET disabled = true WHERE provider_id = 815`,
     );
@@ -108,7 +108,7 @@ describe('admin users explain', () => {
     expect(accounts.map(({ store }) => store)).toEqual(['person-directory', 'service-providers']);
   });
 
-  it('tells a lock and until when, with the true reasons of the last attempts', async () => {
+  it('reports a lock, its end, and the true reasons of the last attempts', async () => {
     for (let n = 0; n < 6; n += 1) await login('rita.resident');
     await audited(6);
     const { obstacles, failedLogins, attempts } = await explain('rita.resident');
@@ -128,7 +128,7 @@ describe('admin users explain', () => {
     ]);
   });
 
-  it('tells accounts that nothing links', async () => {
+  it('reports unlinked accounts', async () => {
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
        VALUES (9100, 'olga.owner', 'olga.owner', 'Another Olga')`,
@@ -140,7 +140,7 @@ describe('admin users explain', () => {
     expect(accounts.map(({ accountId }) => accountId)).toEqual([1002, 9100]);
   });
 
-  it('tells a missing password, an unreadable hash and a missing mapping', async () => {
+  it('reports a missing password, an unreadable hash and a missing mapping', async () => {
     const { obstacles } = await explain('svc.platform');
     expect(obstacles).toEqual([
       { blocks: 'password', because: 'no account "svc.platform" has a password' },
@@ -163,14 +163,14 @@ describe('admin users explain', () => {
     });
   });
 
-  it('shows revocations, of every name that tokens give the user', async () => {
+  it('shows revocations of every identifier in the user’s tokens', async () => {
     await admin.json('revocations set svc-personid 1005');
     await admin.json('revocations set sub personid:1005');
     const { revocations } = await explain('gina.global');
     expect(revocations.map(({ domain }) => domain).sort()).toEqual(['sub', 'svc-personid']);
   });
 
-  it('never shows a hash, in neither form, and nothing that changes how a line reads', async () => {
+  it('shows no hash in either format, and no character that changes how a line is displayed', async () => {
     const hashes = await service.database.query<{ hash: string }>(
       `SELECT password_hash AS hash FROM person_directory.person WHERE password_hash IS NOT NULL`,
     );
@@ -190,7 +190,7 @@ describe('admin users explain', () => {
     );
   });
 
-  it('asks stores that live elsewhere', async () => {
+  it('reads stores in other databases', async () => {
     const other = await createTestDatabase({
       migrate: async (url, appRole) => {
         const { settings, grants } = STORE_SCHEMAS.PERSON_DIRECTORY;
@@ -209,7 +209,7 @@ describe('admin users explain', () => {
     expect((await explain('far.away')).outcome).toBe('absent');
   });
 
-  it('changes nothing, not even for a user who is locked', async () => {
+  it('changes nothing, even for a locked user', async () => {
     const state = (): Promise<unknown[]> =>
       service.database.query(`SELECT * FROM auth.password_lockout ORDER BY user_name_key`);
     for (let n = 0; n < 5; n += 1) await login('rita.resident');
@@ -218,7 +218,7 @@ describe('admin users explain', () => {
     expect(await state()).toEqual(before);
   });
 
-  it('wants one user, and a subject that names an account', async () => {
+  it('requires exactly one user, and a subject that names an account', async () => {
     for (const line of ['users explain', 'users explain carl --subject personid:1001'])
       expect((await admin.run(line)).exitCode).toBe(2);
     expect(await admin.refusal('users explain --subject technician:815:Tess')).toContain('names no account');

@@ -23,7 +23,7 @@ describeApiDocument(
 
 describe('the examples of the trust flow', () => {
   const secret = 'kP3v9QmX7cT1wZ5yB8nR2sL6dF4hJ0gA-_uEiOaYtCs';
-  it.each(Object.entries(TRUST_EXAMPLES))('%s: is signed as it says', (_name, { value }) => {
+  it.each(Object.entries(TRUST_EXAMPLES))('%s: has a valid signature', (_name, { value }) => {
     const { authenticationCode, requestTimestampUtc, ...request } = value;
     const signed = signTrustRequest({ ...request, requestTimestampUtc }, secret);
     expect(signed).toBe(authenticationCode);

@@ -3,13 +3,13 @@ import { startHttpDouble } from '@platform/testing';
 import type { HttpDouble } from '@platform/testing';
 
 /**
- * An application of another team, whose users sign in by single sign-on: it keeps verifier and state, and
- * fetches the tokens.
+ * A test double of another team's application whose users sign in by single sign-on. It keeps the verifier
+ * and the state, and fetches the tokens.
  */
 export class ApplicationDouble {
   readonly verifier = randomBytes(32).toString('base64url');
   readonly state = `state of the application & ü ${randomBytes(8).toString('hex')}`;
-  /** The parameters with which browsers came back. */
+  /** The parameters of each returning browser. */
   readonly returned: URLSearchParams[] = [];
   private server!: HttpDouble;
 
@@ -18,7 +18,7 @@ export class ApplicationDouble {
     private readonly authUrl: string,
   ) {}
 
-  /** @param authUrl where it reaches auth-service */
+  /** @param authUrl the address of auth-service */
   static async start(applicationKey: string, authUrl: string): Promise<ApplicationDouble> {
     const application = new ApplicationDouble(applicationKey, authUrl);
     application.server = await startHttpDouble((request, response) => {
@@ -34,7 +34,7 @@ export class ApplicationDouble {
     return `${this.server.url}/signed-in`;
   }
 
-  /** Where it sends browsers that are to sign in. */
+  /** The URL to which the application sends browsers to sign in. */
   get signInUrl(): string {
     return `${this.authUrl}/auth/token/sso/initiate?${new URLSearchParams(this.parameters()).toString()}`;
   }

@@ -17,13 +17,13 @@ export interface AuditRow {
   age_seconds: number;
 }
 
-/** The address that the requests of these tests claim to come from. */
+/** The `X-Forwarded-For` address of these tests' requests. */
 export const CLIENT_ADDRESS = '203.0.113.9';
 
 export const newTrace = (): string => randomBytes(16).toString('hex');
 export const traceparent = (traceId: string): string => `00-${traceId}-${'1'.repeat(16)}-01`;
 
-/** A trust-simple request for Carl. */
+/** Returns a trust-simple request for Carl. */
 export const trusted = (overrides: object = {}): object => ({
   ...BACKEND,
   persona: 2,
@@ -31,7 +31,10 @@ export const trusted = (overrides: object = {}): object => ({
   ...overrides,
 });
 
-/** The rows of one request. Those of refusals come after the answer, so they are waited for. */
+/**
+ * Returns the audit rows of one request. Rows of refusals are written after the response, so this waits for
+ * them.
+ */
 export function auditRowsOf(database: TestDatabase, traceId: string): Promise<AuditRow[]> {
   return eventually(async () => {
     const found = await database.query<AuditRow>(
@@ -45,7 +48,7 @@ export function auditRowsOf(database: TestDatabase, traceId: string): Promise<Au
   });
 }
 
-/** One request to a token endpoint, and the one row it left. */
+/** Sends one request to a token endpoint, and returns its response and its only audit row. */
 export async function audited(
   app: NestFastifyApplication,
   database: TestDatabase,

@@ -21,7 +21,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     await service.stop();
   });
 
-  it('issues nothing when it cannot be written, and opens no family', async () => {
+  it('issues no token and opens no session if it cannot be written', async () => {
     const families = async (): Promise<unknown> =>
       service.database.query('SELECT count(*) FROM auth.refresh_family');
     const before = await families();
@@ -41,7 +41,7 @@ describe('the audit trail cannot be avoided or changed', () => {
         expect(answer.status).toBe(500);
         expect(answer.text).not.toContain('eyJ');
       }
-      // A refusal gives nothing away, so it is answered as ever.
+      // A refusal reveals nothing, so its response is unchanged.
       expect((await service.post('/auth/token/trust-simple', trusted({ sharedSecret: 'x' }))).status).toBe(
         401,
       );
@@ -49,7 +49,7 @@ describe('the audit trail cannot be avoided or changed', () => {
       await service.database.query('ALTER TABLE auth.token_audit_gone RENAME TO token_audit');
     }
     expect(await families()).toEqual(during);
-    // Neither was the refresh token used up.
+    // The refresh token was not used up either.
     expect(
       (await service.post('/auth/token/refresh', { refreshToken: body.refreshToken as string })).status,
     ).toBe(200);
@@ -58,7 +58,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     expect(values.find(({ labels }) => labels['outcome'] === 'lost')?.value).toBeGreaterThan(0);
   });
 
-  it('keeps refusals through an outage of the database, and dates them to when they happened', async () => {
+  it('keeps refusals through an outage of the database, and dates them to the time of the request', async () => {
     const proxy = await TcpProxy.start(service.database.url);
     const replica = await startReplica(proxy.url);
     const send = async (body: object): Promise<[number, string]> => {
@@ -84,7 +84,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     await proxy.stop();
   });
 
-  it('is written by a role that may do nothing else with it', async () => {
+  it('is written by a role that may only insert', async () => {
     const success = await audited(limited, service.database, '/auth/token/trust-simple', trusted());
     expect(success.row).toMatchObject({ status: 200, reason: 0 });
     const { refreshToken, accessToken } = success.answer.body;
@@ -128,7 +128,8 @@ describe('the audit trail cannot be avoided or changed', () => {
        OVERRIDING USER VALUE SELECT now() - days * interval '1 day', 'refresh', 401, 'aged'
        FROM unnest(ARRAY[500, 401, 399, 29]) AS days`,
     );
-    // The oldest rows come first where time has passed; here they were added last.
+    // The purge expects the oldest rows to have the lowest ids. Here they have the highest, so the newer rows
+    // are deleted first.
     await service.database.query(`DELETE FROM auth.token_audit WHERE detail IS DISTINCT FROM 'aged'`);
     const kept = async (): Promise<number[]> => {
       const rows = await service.database.query<{ days: number }>(
@@ -147,7 +148,7 @@ describe('the audit trail cannot be avoided or changed', () => {
     expect(await kept()).toEqual([29]);
   });
 
-  it('writes what is waiting before the process ends', async () => {
+  it('writes all waiting rows before the process ends', async () => {
     const replica = await startReplica(service.database.url);
     const names = Array.from({ length: 20 }, () => `leaver-${newTrace()}`);
     await Promise.all(

@@ -24,9 +24,9 @@ describe('the audit trail', () => {
     { app = service.app, token }: { app?: NestFastifyApplication; token?: string } = {},
   ): ReturnType<typeof audited> => audited(app, service.database, path, body, token);
 
-  it('holds every token that is issued, by its id, on every flow', async () => {
+  it('records the id of every issued token, on every flow', async () => {
     const simple = await attempt('/auth/token/trust-simple', trusted());
-    // Dated when it happened; the rest is for a busy machine.
+    // The row has the time of the request. The upper bound leaves room for a busy machine.
     expect(simple.row.age_seconds).toBeGreaterThanOrEqual(0);
     expect(simple.row.age_seconds).toBeLessThan(20);
     expect(simple.row).toMatchObject({
@@ -44,7 +44,7 @@ describe('the audit trail', () => {
     const refreshed = await attempt('/auth/token/refresh', { refreshToken });
     const known = { reason: 0, application_key: 'demo-backend', subject: 'personid:1001', user_name: null };
     expect(refreshed.row).toMatchObject({ ...known, flow: 'refresh' });
-    // The retry that gets the same successor again is an attempt of its own.
+    // A retry that gets the same successor again has a row of its own.
     const repeated = await attempt('/auth/token/refresh', { refreshToken }, { app: secondReplica });
     expect(repeated.row).toMatchObject({ ...known, flow: 'refresh' });
     expect(repeated.row.access_token_id).toBe(claimsOf(repeated.answer.body.accessToken!).jti);
@@ -56,7 +56,7 @@ describe('the audit trail', () => {
     expect(login.row.access_token_id).toBe(claimsOf(login.answer.body.accessToken!).jti);
   });
 
-  it('holds a token without a refresh token too', async () => {
+  it('records a token without a refresh token too', async () => {
     const { answer, row } = await attempt('/auth/token/trust-simple', trusted(REPORTS));
     expect([answer.status, answer.body.refreshToken]).toEqual([200, null]);
     expect(row).toMatchObject({ reason: 0, application_key: 'demo-reports', subject: 'personid:1001' });
@@ -106,18 +106,18 @@ describe('the audit trail', () => {
       { flow: 'trust', status: 400, reason: 7, user_name: null },
     ],
     [
-      'a code that is none',
+      'an invalid code',
       'code',
       { applicationKey: 'demo-backend', code: 'x', codeVerifier: 'v'.repeat(43) },
       { flow: 'code', status: 401, reason: 1, application_key: 'demo-backend' },
     ],
-    ['a refresh token that is none', 'refresh', { refreshToken: 'x' }, { status: 401, reason: 4 }],
-  ])('holds %s', async (_, path, body, expected) => {
+    ['an invalid refresh token', 'refresh', { refreshToken: 'x' }, { status: 401, reason: 4 }],
+  ])('records %s', async (_, path, body, expected) => {
     const { row } = await attempt(`/auth/token/${path}`, body);
     expect(row).toMatchObject({ address: CLIENT_ADDRESS, access_token_id: null, ...expected });
   });
 
-  it('holds whom a refused token names', async () => {
+  it('records the subject of a refused token', async () => {
     const { body } = await service.post('/auth/token/trust-simple', trusted());
     const { row } = await attempt('/auth/token/bearer', undefined, { token: 'rubbish' });
     expect(row).toMatchObject({ flow: 'bearer', status: 401, reason: 2, subject: null });
@@ -136,12 +136,12 @@ describe('the audit trail', () => {
     });
   });
 
-  it('believes X-Forwarded-For only where a proxy is trusted', async () => {
+  it('trusts X-Forwarded-For only from a trusted proxy', async () => {
     const { row } = await attempt('/auth/token/trust-simple', trusted(), { app: secondReplica });
     expect(row.address).toMatch(/^(127\.0\.0\.1|::1)$/);
   });
 
-  it('holds revocations: who, what, from where, and the families that reuse has ended', async () => {
+  it('records revocations with caller, target and address, and sessions ended by token reuse', async () => {
     const { body } = await service.post('/auth/token/trust-simple', trusted());
     const traceId = newTrace();
     await service
@@ -184,7 +184,7 @@ describe('the audit trail', () => {
     ]);
   });
 
-  it('holds none of the secrets that were sent', async () => {
+  it('contains none of the secrets that were sent', async () => {
     const dump = JSON.stringify([
       await service.database.query('SELECT * FROM auth.token_audit'),
       await service.database.query('SELECT * FROM auth.revocation_audit'),

@@ -34,13 +34,13 @@ export const REPORTS = {
   sharedSecret: 'demo-reports-secret-for-local-use-only-000002',
 };
 
-/** Secret of the application `platform-services`. */
+/** The secret of the application `platform-services`. */
 export const PLATFORM_SECRET = 'platform-services-secret-for-tests';
 
-/** Key of the sealed secrets in the fixture's databases. */
+/** The key that seals secrets in the fixture's databases. */
 export const SECRET_KEY = keyOfRun('sealed secrets');
 
-/** Seals secrets as the fixture's replicas do. */
+/** Seals secrets like the fixture's replicas. */
 export const SECRET_BOX = new SecretBox([{ kid: '1', secret: SECRET_KEY }]);
 
 const key = (): string => randomBytes(32).toString('base64url');
@@ -54,11 +54,11 @@ const KEYS = {
   CURSOR_HMAC_KEY: key(),
 };
 
-/** One replica's environment on this database. */
+/** Returns the environment of one replica on this database. */
 export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const environment = {
     NODE_ENV: 'test',
-    // All of it: after the suite the logs are searched for every secret used.
+    // Everything is logged, because the suite afterwards searches the logs for every secret used.
     LOG_LEVEL: 'trace',
     PORT: '0',
     METRICS_PORT: '0',
@@ -75,11 +75,11 @@ export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEn
   return environment;
 }
 
-/** Keys and secrets are never sent: the scan of the logs has to be told of them. */
+/** Registers keys and secrets for the scan of the logs, which cannot learn them from requests. */
 function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
   for (const [name, value = ''] of Object.entries(environment)) {
     if (!/_(KEYS?|SECRET)$/.test(name)) continue;
-    // `kid:secret` in lists.
+    // Lists have entries of the form `kid:secret`.
     for (const entry of value.split(',')) rememberSecret(name, entry.slice(entry.indexOf(':') + 1));
   }
   for (const [, secret = ''] of environment.LEGACY_ISSUERS?.matchAll(/"secret":"([^"]+)"/g) ?? [])
@@ -88,7 +88,7 @@ function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
     rememberSecret('development secret', secret);
 }
 
-/** Every schema of the service with the grants of production, and the development identities. */
+/** Migrates every schema with the grants of production, and loads the development identities. */
 export const migrateWithIdentities = sharedMigration('auth_service', async (ownerUrl, appRole) => {
   for (const { settings, grants } of SCHEMAS)
     await runMigrations({ ...settings, url: ownerUrl }, { appRole, appRoleGrants: grants });
@@ -104,7 +104,7 @@ export async function loadIdentities(ownerUrl: string): Promise<void> {
   });
 }
 
-/** One replica of the service, listening on a port of its own. */
+/** Starts one replica on a free port. */
 export async function startReplica(
   databaseUrl: string,
   options: { environment?: NodeJS.ProcessEnv; clock?: Clock } = {},
@@ -129,7 +129,7 @@ export interface AuthFixture {
   stop: () => Promise<void>;
 }
 
-/** A database with the development identities, and one replica. */
+/** Creates a database with the development identities, and starts one replica. */
 export async function startAuthService(
   options: { environment?: NodeJS.ProcessEnv; clock?: Clock } = {},
 ): Promise<AuthFixture> {
@@ -149,38 +149,38 @@ export async function startAuthService(
   };
 }
 
-/** A replica: in this process, or the address of one that is a process of its own. */
+/** A replica in this process, or the URL of one in another process. */
 export type Replica = NestFastifyApplication | string;
 
-/** Sends requests to one replica. */
+/** Returns an agent that sends requests to one replica. */
 export function agentOf(replica: Replica): ReturnType<typeof request> {
   return request(typeof replica === 'string' ? replica : replica.getHttpServer());
 }
 
-/** A POST to one replica. */
+/** Sends a POST to one replica. */
 export function postTo(replica: Replica, path: string, body?: object): Test {
   const sent = agentOf(replica).post(path);
   return body === undefined ? sent : sent.send(body);
 }
 
-/** The request with a bearer token, if there is one. */
+/** Adds a bearer token to the request, if there is one. */
 export function bearerOf(sent: Test, token: string | undefined): Test {
   return token === undefined ? sent : sent.set('Authorization', `Bearer ${token}`);
 }
 
-/** The payload of a token, unverified. */
+/** Returns the payload of a token, unverified. */
 export function claimsOf(token: string): Record<string, unknown> {
   return part(token, 1);
 }
 
-/** The header of a token, unverified. */
+/** Returns the header of a token, unverified. */
 export function headerOf(token: string): Record<string, unknown> {
   return part(token, 0);
 }
 
 /**
- * A refresh token that names another subject: one of a release that gave refresh tokens to technicians
- * without an account.
+ * Returns a refresh token with a different subject, like those of an earlier release for technicians without
+ * an account.
  */
 export function renamedRefreshToken(
   app: NestFastifyApplication,
@@ -198,7 +198,7 @@ export function renamedRefreshToken(
   });
 }
 
-/** A genuine refresh token that says this. */
+/** Returns a validly signed refresh token with these claims. */
 export function refreshTokenOf(app: NestFastifyApplication, token: RefreshTokenToSign): string {
   const { refresh, issuer } = app.get(TokenSigner).keys();
   return signRefreshToken(refresh, refreshTokenClaimsOf(token, issuer));
@@ -213,7 +213,7 @@ export interface Outcome {
   reason: number;
 }
 
-/** Checks that an answer of a token endpoint is a complete TokenResponse with this status and reason. */
+/** Checks that the response is a complete TokenResponse with this status and reason. */
 export async function expectOutcome(
   sent: Promise<{ status: number; body: unknown; headers: unknown }>,
   outcome: Outcome,

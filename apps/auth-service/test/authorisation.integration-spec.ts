@@ -26,7 +26,7 @@ describe('auth-service', () => {
   beforeAll(async () => {
     customers.answer = { status: 200, body: '[501]' };
     service = await startAuthService({ environment: { CUSTOMERS_SERVICE_URL: await customers.start() } });
-    // A session of nobody below.
+    // A session of a user who is none of those below.
     await service.database.query(
       `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time)
        VALUES ($1, 'personid:1', 'demo-backend', 'password', 2, now())`,
@@ -72,7 +72,7 @@ describe('auth-service', () => {
       'GET /health/live': get('/health/live', everybody(200)),
       'GET /health/ready': get('/health/ready', everybody(200)),
       'GET /health/startup': get('/health/startup', everybody(200)),
-      // They judge what is in the request, whoever sends it: nothing here.
+      // These endpoints authenticate the request's content, not its caller. These requests are empty.
       'POST /auth/token/user': get('/auth/token/user', everybody(400)),
       'POST /auth/token/refresh': get('/auth/token/refresh', everybody(400)),
       'POST /auth/token/trust': get('/auth/token/trust', everybody(400)),
@@ -84,7 +84,7 @@ describe('auth-service', () => {
       'GET /auth/token/user/winauth': get('/auth/token/user/winauth', everybody(401)),
       'POST /auth/token/bearer': get('/auth/token/bearer', signedIn(200)),
       'POST /auth/token/trustedToken': get('/auth/token/trustedToken', signedIn(200)),
-      // Applications, not users.
+      // Open to applications, not to users.
       'POST /auth/introspect': {
         path: '/auth/introspect',
         send: (request) => request.type('form').send('token=x'),

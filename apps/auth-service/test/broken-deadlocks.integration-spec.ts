@@ -2,7 +2,9 @@ import { eventually } from '@platform/testing';
 import { Client } from 'pg';
 import { BACKEND, startAuthService, type AuthFixture } from './auth-fixture';
 
-/** Two tables that a statement locks one after the other, as a migration beside it may in the other order. */
+/**
+ * Two tables that a request's statement locks in this order. A migration may lock them in the opposite order.
+ */
 const STATEMENTS = [
   ['a refresh', 'auth.refresh_token', 'auth.token_audit'],
   ['a sign-in', 'auth.refresh_token', 'auth.token_audit'],
@@ -13,7 +15,7 @@ interface Answer {
   readonly refreshToken: string;
 }
 
-describe('a statement that PostgreSQL ends to break a deadlock', () => {
+describe('a statement that PostgreSQL aborts to break a deadlock', () => {
   let service: AuthFixture;
   let reader: Client;
   let migration: Client;
@@ -39,7 +41,7 @@ describe('a statement that PostgreSQL ends to break a deadlock', () => {
     return { status, refreshToken: body.refreshToken };
   };
 
-  const haveWaiting = (count: number): Promise<void> =>
+  const waitForWaiting = (count: number): Promise<void> =>
     eventually(async () => {
       const [row] = await service.database.query<{ waiting: number }>(
         `SELECT count(*)::int AS waiting FROM pg_locks
@@ -48,14 +50,14 @@ describe('a statement that PostgreSQL ends to break a deadlock', () => {
       expect(row?.waiting).toBe(count);
     });
 
-  /** True when PostgreSQL ended the statement of the request, false when it ended the migration. */
+  /** Returns true if PostgreSQL aborted the request's statement, false if it aborted the migration. */
   async function meetInDeadlock([first, then]: readonly [string, string], send: () => Promise<Answer>) {
     await reader.query(`BEGIN; LOCK TABLE ${then} IN ROW EXCLUSIVE MODE`);
     await migration.query('BEGIN');
     const lock = migration.query(`LOCK TABLE ${then} IN SHARE MODE`);
-    await haveWaiting(1);
+    await waitForWaiting(1);
     const request = send();
-    await haveWaiting(2);
+    await waitForWaiting(2);
     await reader.query('COMMIT');
     await lock;
     const isLocked = await migration.query(`LOCK TABLE ${first} IN SHARE MODE`).then(
@@ -71,7 +73,7 @@ describe('a statement that PostgreSQL ends to break a deadlock', () => {
   }
 
   it.each(STATEMENTS)(
-    'is repeated: %s',
+    'is retried: %s',
     async (what, ...tables) => {
       const { refreshToken } = await signIn();
       let token = refreshToken;
@@ -80,8 +82,8 @@ describe('a statement that PostgreSQL ends to break a deadlock', () => {
         token = answer.refreshToken;
         return answer;
       };
-      // PostgreSQL ends whoever looks first, a second after it began to wait: on a busy machine perhaps the
-      // migration.
+      // PostgreSQL aborts the session that first checks for a deadlock, 1 s after it began to wait. On a busy
+      // machine that may be the migration, so this repeats until it is the request.
       while (!(await meetInDeadlock(tables, send)));
     },
     60_000,

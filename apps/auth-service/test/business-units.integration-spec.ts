@@ -12,7 +12,7 @@ describe('business units', () => {
     const url = await customers.start();
     service = await startAuthService({
       clock,
-      // Long enough for a busy machine to answer in: a time-out would be retried and counted.
+      // Long enough for a response on a busy machine, because a time-out would be retried and counted.
       environment: { CUSTOMERS_SERVICE_URL: url, CUSTOMERS_SERVICE_TIMEOUT_MS: '1000' },
     });
     const { body } = await service.post('/auth/token/trust-simple', {
@@ -30,7 +30,7 @@ describe('business units', () => {
     customers.stop();
   });
 
-  it('asks for the facilities of a business unit with the token of the caller', async () => {
+  it('requests the facilities of a business unit with the caller’s token', async () => {
     customers.answer = { status: 200, body: '[501,502]' };
     const { status, body, headers } = await service.get('/auth/buid/77/facility-access', token);
     expect([status, body]).toEqual([200, [501, 502]]);
@@ -40,7 +40,7 @@ describe('business units', () => {
     ]);
   });
 
-  it('asks for the business unit of a PLT code and answers one bare integer', async () => {
+  it('requests the business unit of a PLT code and returns one bare integer', async () => {
     customers.answer = { status: 200, body: '77' };
     const { status, text, type } = await service.get('/auth/buid?plt=PLT-77%26x', token);
     expect([status, text, type]).toEqual([200, '77', 'application/json']);
@@ -55,22 +55,22 @@ describe('business units', () => {
     [408, 502],
     [418, 502],
   ])(
-    'takes %i, answered %i, for no failure: it is not asked again and stays in use',
-    async (status, answered) => {
+    'does not count %i, returned as %i, as a failure: no retry, no open circuit',
+    async (status, returned) => {
       customers.answer = { status, body: '{}' };
       for (let turn = 1; turn <= 7; turn += 1) {
         const sent = await service.get('/auth/buid/78/facility-access', token);
-        expect([sent.status, sent.type]).toEqual([answered, 'application/problem+json']);
-        if (answered === 429) expect(sent.headers['retry-after']).toBe('1');
+        expect([sent.status, sent.type]).toEqual([returned, 'application/problem+json']);
+        if (returned === 429) expect(sent.headers['retry-after']).toBe('1');
         expect(customers.requests).toHaveLength(turn);
       }
-      expect((await service.get('/auth/buid?plt=PLT-78', token)).status).toBe(answered);
+      expect((await service.get('/auth/buid?plt=PLT-78', token)).status).toBe(returned);
       customers.answer = { status: 200, body: '[501]' };
       expect((await service.get('/auth/buid/78/facility-access', token)).body).toEqual([501]);
     },
   );
 
-  it.each([400, 401, 403, 404])('passes %i on without asking again', async (status) => {
+  it.each([400, 401, 403, 404])('passes %i on without a retry', async (status) => {
     customers.answer = { status, body: '{}' };
     expect((await service.get('/auth/buid/78/facility-access', token)).status).toBe(status);
     expect(customers.requests).toHaveLength(1);
@@ -78,10 +78,10 @@ describe('business units', () => {
 
   it.each<[string, CustomersDouble['answer'], number, number]>([
     ['a failure', { status: 500, body: '{}' }, 502, 3],
-    ['no answer', 'silence', 503, 3],
+    ['no response', 'silence', 503, 3],
     ['something that is not JSON', { status: 200, body: '<html>' }, 502, 1],
-    ['something else', { status: 200, body: '{"facilities":[]}' }, 502, 1],
-  ])('answers %s with a problem', async (_, answer, status, requests) => {
+    ['JSON of another shape', { status: 200, body: '{"facilities":[]}' }, 502, 1],
+  ])('returns a problem for %s', async (_, answer, status, requests) => {
     customers.answer = { status: 200, body: '[]' };
     await service.get('/auth/buid/77/facility-access', token);
     customers.requests = [];
@@ -92,7 +92,7 @@ describe('business units', () => {
     if (requests === 1) expect((await service.get('/auth/buid?plt=PLT-77', token)).status).toBe(status);
   });
 
-  it('stops asking after five failures in a row, and tries again ten seconds later', async () => {
+  it('opens the circuit after five failures in a row, and probes again ten seconds later', async () => {
     customers.answer = { status: 200, body: '[]' };
     await service.get('/auth/buid/1/facility-access', token);
     customers.answer = { status: 503, body: '{}' };
@@ -106,7 +106,7 @@ describe('business units', () => {
   });
 
   it.each(['silence', { status: 500, body: '{}' }] as const)(
-    'keeps asking about other business units while one is answered with %j',
+    'keeps requesting other business units while one gets %j',
     async (answer) => {
       customers.answer = { status: 200, body: '[501]' };
       customers.exceptions.set('/business-units/13/facility-access', answer);
@@ -133,7 +133,7 @@ describe('business units', () => {
     expect(customers.requests).toEqual([]);
   });
 
-  it('keeps the obsolete name of the bearer exchange, and says so', async () => {
+  it('supports the obsolete path of the bearer exchange, and marks it as deprecated', async () => {
     const byHeader = await bearerOf(service.post('/auth/token/trustedToken'), token);
     const byBody = await service.post('/auth/token/trustedToken', { token });
     for (const { status, headers, body } of [byHeader, byBody]) {

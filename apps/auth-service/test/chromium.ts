@@ -8,21 +8,21 @@ import type { BrowserContext, Page } from 'playwright-core';
 
 const PICTURES = join(__dirname, '../../../test-results/browser');
 
-/** The installed browser; null where there is none. */
+/** Returns the path of the installed browser, or null if there is none. */
 export function chromiumPath(): string | null {
   try {
     return execFileSync('sh', ['-c', 'command -v chromium || command -v chromium-browser'], {
       encoding: 'utf8',
     }).trim();
   } catch (error) {
-    // Not of this realm under Jest, so it is no instance of its Error.
+    // Under Jest the error is from another realm, so `instanceof Error` would be false.
     if (types.isNativeError(error) && 'status' in error) return null;
     throw error;
   }
 }
 
 /**
- * A headless Chromium with a profile of its own. What a failed walk last saw is kept in
+ * A headless Chromium with a profile of its own. When a walk fails, a screenshot of its page is stored in
  * `test-results/browser`.
  */
 export class TestBrowser {
@@ -36,7 +36,7 @@ export class TestBrowser {
     const context = await chromium.launchPersistentContext(profile, {
       executablePath,
       args: [
-        // As root there is no sandbox. Everything it visits is the test's own.
+        // The sandbox does not work as root. The browser visits only pages of the test.
         '--no-sandbox',
         '--disable-gpu',
         '--disable-quic',
@@ -49,7 +49,7 @@ export class TestBrowser {
     return new TestBrowser(context, profile);
   }
 
-  /** Walks in a new page, with the cookies of the pages before. */
+  /** Runs the steps in a new page that shares the cookies of earlier pages. */
   async walk<T>(name: string, steps: (page: Page) => Promise<T>): Promise<T> {
     const page = await this.context.newPage();
     try {

@@ -13,8 +13,8 @@ const NOT_PROVEN: Outcome = { status: 401, reason: 1 };
 const NOT_PERMITTED: Outcome = { status: 401, reason: 8 };
 
 /**
- * Flows with which it signs in prove it; refreshes and exchanges take a token that such a flow gave. It is
- * allowed no other flow.
+ * The application is allowed only flows that prove it, and refreshes and exchanges of the resulting tokens.
+ * The second set adds the code flow, where the proof is optional.
  */
 describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,bearer,code'])(
   'an application that is allowed %s',
@@ -26,7 +26,7 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
       service = await startAuthService({
         environment: {
           ...OPENID_CLIENT,
-          // Nobody listens there: what is refused never asks.
+          // Nothing listens there: refused requests never reach the provider.
           OPENID_ISSUER: 'http://127.0.0.1:9',
           OPENID_HTTP_ALLOWED: 'true',
           WINDOWS_AUTHENTICATION: 'trusted-header',
@@ -61,18 +61,18 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
     it.each([
       ['trust-simple', trustSimple],
       ['trust', trust],
-    ] as const)('%s: tokens for the right proof, none for a wrong one', async (_, ask) => {
+    ] as const)('%s: tokens for the right proof only', async (_, ask) => {
       await expectOutcome(ask(wrong()), NOT_PROVEN);
       const { body } = await ask(secret).expect(200);
       expect(claimsOf(body.accessToken)['client_id']).toBe(applicationKey);
       expect(body.refreshToken).toEqual(expect.any(String));
     });
 
-    it('trust: none for the proof of another request', async () => {
+    it('trust: no tokens for the proof of another request', async () => {
       await expectOutcome(trust(secret, { userName: 'olga.owner' }), NOT_PROVEN);
     });
 
-    it('refresh and bearer: tokens for those that the proof gave, none for what the application was not given', async () => {
+    it('refresh and bearer: tokens for the application’s own tokens, none for forged ones', async () => {
       const { body: first } = await trustSimple(secret).expect(200);
       const { body: next } = await service
         .post('/auth/token/refresh', { refreshToken: first.refreshToken })
@@ -86,7 +86,7 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
       await expectOutcome(exchange, { status: 401, reason: 2 });
     });
 
-    it('code: a right secret alone is worth nothing, and a wrong one is refused first', async () => {
+    it('code: the right secret alone is not enough, and a wrong one is refused first', async () => {
       const details = async (sent: Test): Promise<string> => {
         const { body } = await sent.expect(401);
         expect(body.rejectionReason).toBe(1);
@@ -99,7 +99,7 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
       else await expectOutcome(code(secret), NOT_PERMITTED);
     });
 
-    it('user: no tokens for whoever only names it, whatever the password', async () => {
+    it('user: no tokens for a request that only names the application, whatever the password', async () => {
       const login = (password: string): Test =>
         service
           .post('/auth/token/user', { user: 'carl.customer', password })
@@ -108,8 +108,8 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
       await expectOutcome(login(PASSWORD), { status: 422, reason: 8 });
     });
 
-    // openId: the callback refuses, see openid.integration-spec.ts; to begin tells strangers nothing.
-    it('winauth: no tokens for whoever only names it', async () => {
+    // For openId see openid.integration-spec.ts: the callback is refused. Starting a sign-in reveals nothing.
+    it('winauth: no tokens for a request that only names the application', async () => {
       const sent = service.get('/auth/token/user/winauth').set({
         'X-Remote-User': 'ivy@CORP.TEST',
         'X-Proxy-Secret': PROXY_SECRET,

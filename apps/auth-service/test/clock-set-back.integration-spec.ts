@@ -14,7 +14,7 @@ interface Tokens {
   refreshToken: string;
 }
 
-describe('the database’s clock went back by 20 s', () => {
+describe('after the database’s clock was set back by 20 s', () => {
   let service: AuthFixture;
   beforeAll(async () => {
     service = await startAuthService();
@@ -33,12 +33,12 @@ describe('the database’s clock went back by 20 s', () => {
     return row!.second;
   };
 
-  it('a revocation covers the tokens that were issued before', async () => {
+  it('a revocation covers the tokens issued before the change', async () => {
     const admin = await signIn('ivy.internal');
     const { accessToken, refreshToken } = await signIn('rita.resident');
     const { iat, sid } = claimsOf(accessToken);
     expect(await newestIssue()).toBe(iat);
-    // What an issue leaves when the clock is 20 s ahead of what it is then.
+    // Simulates tokens issued while the clock was 20 s ahead.
     await service.database.query(
       `UPDATE auth.refresh_token SET issued_at = issued_at + interval '20 seconds' WHERE family_id = $1::uuid`,
       [sid],

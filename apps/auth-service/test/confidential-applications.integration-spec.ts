@@ -13,9 +13,9 @@ const RETURN_URL = 'https://vault.example.org/signed-in';
 const PROXY_SECRET = 'proxy-secret-for-tests-only-0000000001';
 const CARL = { persona: 2, userName: 'carl.customer' };
 
-/** What a request shows of the application's secret. */
+/** The application's secret in a request. */
 type Shown = 'nothing' | 'wrong' | 'right';
-/** Status and reason. */
+/** HTTP status and rejection reason. */
 type Outcome = `${number}/${number}`;
 
 describe('a confidential application', () => {
@@ -75,7 +75,7 @@ describe('a confidential application', () => {
   };
 
   const browserHeaders = (): Record<string, string> => ({ 'X-Application-Key': VAULT });
-  /** A sign-in in a browser, up to the provider's form. */
+  /** Starts a sign-in in a browser, up to the provider's form. */
   async function beginSignIn(query = ''): Promise<{
     browser: SignInBrowser;
     url: string;
@@ -149,7 +149,7 @@ describe('a confidential application', () => {
     },
   };
 
-  /** What an endpoint answers when it is shown nothing, a wrong secret, and the right one. */
+  /** The outcome of each flow with no secret, a wrong one and the right one. */
   const EXPECTED: Record<TokenFlow, readonly [Outcome, Outcome, Outcome]> = {
     password: ['422/8', '401/1', '200/0'],
     refresh: ['422/8', '401/1', '200/0'],
@@ -157,7 +157,7 @@ describe('a confidential application', () => {
     'trust-simple': ['400/7', '401/1', '200/0'],
     bearer: ['401/8', '401/1', '200/0'],
     code: ['401/8', '401/1', '200/0'],
-    // A browser has no place for a secret.
+    // A browser cannot send a secret.
     openid: ['401/8', '401/8', '401/8'],
     windows: ['401/8', '401/8', '401/8'],
   };
@@ -170,7 +170,7 @@ describe('a confidential application', () => {
     expect(outcomes).toEqual(EXPECTED[flow as TokenFlow]);
   });
 
-  it('is told so only once the user has proved who they are', async () => {
+  it('is required to prove itself only after the user’s own credentials are accepted', async () => {
     const wrong = { user: 'carl.customer', password: 'wrong' };
     expect(outcomeOf(await service.post('/auth/token/user', wrong))).toBe('401/1');
     const { refreshToken } = await tokens();
@@ -179,7 +179,7 @@ describe('a confidential application', () => {
     );
   });
 
-  it('keeps its refresh token when it forgets its secret', async () => {
+  it('can still use its refresh token after a request without the secret', async () => {
     const { refreshToken } = await tokens();
     const refresh = async (shown: Shown): Promise<Outcome> =>
       outcomeOf(await service.post('/auth/token/refresh', { refreshToken, sharedSecret: secretOf(shown) }));
@@ -190,7 +190,7 @@ describe('a confidential application', () => {
     ]);
   });
 
-  it('proves itself by a live secret only', async () => {
+  it('proves itself with a live secret only', async () => {
     const { sharedSecret: second } = await admin.json(`applications rotate-secret ${VAULT}`);
     const withSecond = { user: 'carl.customer', password: PASSWORD, sharedSecret: second as string };
     expect(outcomeOf(await service.post('/auth/token/user', withSecond))).toBe('200/0');
@@ -199,7 +199,7 @@ describe('a confidential application', () => {
     expect(outcomeOf(await login('right'))).toBe('200/0');
   });
 
-  it('counts every proven request, and no other, for its rate limit', async () => {
+  it('counts only proven requests against its rate limit', async () => {
     const taken = async (): Promise<number> => {
       const [row] = await service.database.query<{ count: number }>(
         `SELECT count(*)::int FROM auth.rate_limit WHERE bucket LIKE 'application:%'`,
@@ -226,10 +226,10 @@ describe('a confidential application', () => {
     }
   });
 
-  it('is one until an administrator says otherwise', async () => {
+  it('stays confidential until an administrator changes it', async () => {
     await admin.json(`applications update ${VAULT} --no-confidential`);
     expect(outcomeOf(await login('nothing'))).toBe('200/0');
-    // A proof that is sent has to be right, of whatever application.
+    // A secret that is sent must be right, for any application.
     expect(outcomeOf(await login('wrong'))).toBe('401/1');
     const { accessToken, refreshToken } = (await login('nothing')).body;
     expect(claimsOf(accessToken!)).toMatchObject({ client_id: VAULT });
@@ -237,14 +237,14 @@ describe('a confidential application', () => {
       applicationKey: VAULT,
       confidential: true,
     });
-    // What it got before is refreshed and exchanged with a proof only.
+    // Tokens it got before need a proof to be refreshed and exchanged.
     expect(outcomeOf(await service.post('/auth/token/refresh', { refreshToken }))).toBe('422/8');
     expect(outcomeOf(await bearerOf(service.post('/auth/token/bearer'), accessToken!))).toBe('401/8');
     expect((await admin.run('applications list')).out).toMatch(/CONFIDENTIAL/);
   });
 
   it.each([undefined, {}, null, [], 'text'])(
-    'leaves the body %j of bearer to those that are not',
+    'does not change how bearer treats the body %j of other applications',
     async (body) => {
       const user = { user: 'carl.customer', password: PASSWORD };
       const sent = service.post('/auth/token/user', user).set('X-Application-Key', 'demo-backend');

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 
 type Answer = { status: number; body: string } | 'silence';
 
-/** A customers service that answers as the test says, and remembers what it was asked. */
+/** A test double of the customers service. It returns configured responses and records its requests. */
 export class CustomersDouble {
   requests: { url: string; authorization: string | undefined }[] = [];
   answer: Answer = { status: 200, body: '[501,502]' };
-  /** What it answers to these paths instead. */
+  /** Responses for these paths instead of `answer`. */
   readonly exceptions = new Map<string, Answer>();
   private readonly server: Server = createServer((request, response) => {
     this.requests.push({ url: request.url ?? '', authorization: request.headers.authorization });

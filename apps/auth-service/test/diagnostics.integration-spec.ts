@@ -11,7 +11,7 @@ describe('diagnostics and boot', () => {
   });
   afterAll(() => service.stop());
 
-  it('pings and tells its version to everybody, as JSON strings', async () => {
+  it('returns Pong and its version to anonymous callers, as JSON strings', async () => {
     const ping = await service.get('/auth/diagnostics/ping');
     expect([ping.status, ping.text, ping.headers['content-type']]).toEqual([
       200,
@@ -22,13 +22,13 @@ describe('diagnostics and boot', () => {
     expect([version.status, version.text]).toEqual([200, '"1.2.3-test"']);
   });
 
-  it('is ready once everything is there', async () => {
+  it('is ready after the start', async () => {
     for (const probe of ['live', 'ready', 'startup']) {
       expect([probe, (await service.get(`/health/${probe}`)).status]).toEqual([probe, 200]);
     }
   });
 
-  it('refuses missing tokens and unusable bodies as the API document says, on every operation', async () => {
+  it('refuses missing tokens and unusable bodies on every operation as documented', async () => {
     expect(await wrongRefusals('auth-service', await service.app.getUrl())).toEqual([]);
   });
 
@@ -38,7 +38,7 @@ describe('diagnostics and boot', () => {
     expect(body).toEqual({ ...document, info: { ...document.info, version: '1.2.3-test' } });
   });
 
-  it('loads the development identities again without a change', async () => {
+  it('loading the development identities again changes nothing', async () => {
     const count = (): Promise<unknown> =>
       service.database.query(`
         SELECT (SELECT count(*) FROM person_directory.person) AS persons, (SELECT count(*) FROM internal_legacy.group_member_group) AS groups,

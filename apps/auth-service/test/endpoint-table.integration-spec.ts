@@ -5,8 +5,8 @@ import { OPENID_CLIENT } from './identity-provider-process';
 import { MisbehavingProvider } from './misbehaving-provider';
 
 /**
- * The endpoints beside the token flows with their statuses, as the specification lists them. The token flows
- * have their own table (reason-table.integration-spec.ts). Source: authentication spec, Endpoints.
+ * The specified endpoints except the token flows, with their statuses. The token flows have their own table
+ * in reason-table.integration-spec.ts. Source: authentication spec, Endpoints.
  */
 const SPECIFIED: Record<string, readonly number[]> = {
   'GET /auth/token/sso/initiate': [302],
@@ -33,7 +33,7 @@ const TOKEN_FLOWS = [
   'POST /auth/token/trustedToken',
 ];
 
-/** Beyond the specification, see docs/spec-gaps.md. */
+/** Additions to the specification; see docs/spec-gaps.md. */
 const ADDITIVE = [
   'POST /auth/token/code',
   'GET /auth/.well-known/jwks.json',
@@ -51,9 +51,9 @@ const ADDITIVE = [
   'GET /health/startup',
 ];
 
-/** Specified statuses that no request can get. */
+/** Specified statuses that cannot occur. */
 const NEVER = new Map([
-  // "authorized" is a valid token; whoever has none gets 401.
+  // "authorized" means a valid token. A caller without one gets 401.
   ['GET /auth/revocations/{domain}/{identifier} 403', 'any valid token may read one revocation'],
 ]);
 
@@ -131,7 +131,7 @@ describe('the endpoints of the specification', () => {
     'PUT /auth/revocations/{domain}/{identifier} 200': () => put(REVOCATION, tokens.carl),
     'PUT /auth/revocations/{domain}/{identifier} 400': () => put('/auth/revocations/person/1', tokens.carl),
     'PUT /auth/revocations/{domain}/{identifier} 401': () => put(REVOCATION),
-    // Only under REVOCATION_WRITE_POLICY=self-or-admin: by default any valid token may revoke.
+    // Only with REVOCATION_WRITE_POLICY=self-or-admin: by default any valid token may revoke.
     'PUT /auth/revocations/{domain}/{identifier} 403': () =>
       bearerOf(agentOf(strict).put(REVOCATION), tokens.carl),
     'GET /auth/diagnostics/ping 200': () => get('/auth/diagnostics/ping'),
@@ -149,7 +149,7 @@ describe('the endpoints of the specification', () => {
     'GET /auth/buid 404': () => proxied(404, BY_PLT),
   };
 
-  it('are the routes of the service, with what is documented as additive', async () => {
+  it('are the routes of the service, together with the documented additions', async () => {
     const { body } = await service.get('/openapi.json');
     const routes = Object.entries(body.paths as Record<string, object>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),

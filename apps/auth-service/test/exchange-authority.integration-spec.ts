@@ -19,7 +19,7 @@ interface Tokens {
   refreshToken: string | null;
 }
 
-describe('what an exchange leaves out, no refresh gives back', () => {
+describe('authority that an exchange leaves out is never restored by a refresh', () => {
   let service: AuthFixture;
   beforeAll(async () => {
     service = await startAuthService();
@@ -37,14 +37,14 @@ describe('what an exchange leaves out, no refresh gives back', () => {
       personas,
     ]);
 
-  it('an exchange of a token that says all of its user has gives a refresh token', async () => {
+  it('exchanging a token with all of its user’s authority returns a refresh token', async () => {
     const exchanged = await exchange(await signIn('carl.customer'));
     expect(claimsOf(exchanged.accessToken)['facilities']).toEqual([501, 502]);
     expect(exchanged.refreshToken).toEqual(expect.any(String));
     expect(claimsOf((await refresh(exchanged)).accessToken)['facilities']).toEqual([501, 502]);
   });
 
-  it('one of a token with less than that gives none', async () => {
+  it('exchanging a token with less authority returns none', async () => {
     const [gone] = await service.database.query<{ persona: number | null }>(
       'DELETE FROM person_directory.person_facility WHERE person_id = 1001 AND facility_id = 502 RETURNING persona',
     );
@@ -57,7 +57,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     expect(exchanged.refreshToken).toBeNull();
   });
 
-  it('one of a token with fewer personas than its session began with gives none', async () => {
+  it('exchanging a token with fewer personas than its session began with returns none', async () => {
     await setPersonas(18);
     const wide = await signIn('olga.owner');
     expect(claimsOf(wide.accessToken)['personas']).toBe(18);
@@ -70,7 +70,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     await setPersonas(16);
   });
 
-  describe('when the first two exchanges of one session come at once', () => {
+  describe('when the first two exchanges of one session are concurrent', () => {
     const applicationKey = 'refreshes-later';
     let second: NestFastifyApplication;
     beforeAll(async () => {
@@ -97,7 +97,10 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     const exchangeAt = async (replica: NestFastifyApplication, accessToken: string): Promise<Tokens> =>
       (await bearerOf(agentOf(replica).post('/auth/token/bearer'), accessToken).expect(200)).body;
 
-    /** Access tokens of one session without a refresh token: one for both personas, one for Owner alone. */
+    /**
+     * Returns two access tokens of one session without a refresh token: one for both personas, one for Owner
+     * only.
+     */
     async function tokensOfOneSession(): Promise<{ wide: string; narrow: string }> {
       await allowRefresh(false);
       await setPersonas(18);
@@ -129,7 +132,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
       });
 
     it.each(['wide', 'narrow'] as const)(
-      'on two replicas, the %s one first: neither is refreshed to more than it was',
+      'on two replicas, the %s one first: no refresh exceeds its own token',
       async (which) => {
         const tokens = await tokensOfOneSession();
         const [early, late] = which === 'wide' ? [tokens.wide, tokens.narrow] : [tokens.narrow, tokens.wide];
@@ -148,7 +151,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
       },
     );
 
-    it('on one replica: neither is refreshed to more than it was', async () => {
+    it('on one replica: no refresh exceeds its own token', async () => {
       for (let round = 0; round < 5; round += 1) {
         const { wide, narrow } = await tokensOfOneSession();
         const [first, last] = await Promise.all([exchangeAt(second, wide), exchangeAt(second, narrow)]);
@@ -159,7 +162,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     });
   });
 
-  it('the full identity says no more than the token but for what did not fit into it', async () => {
+  it('the full identity never exceeds the token, except in claims that did not fit into it', async () => {
     const { accessToken } = await signIn('carl.customer');
     const me = async (): Promise<object> => (await service.get('/auth/me', accessToken).expect(200)).body;
     await service.database.query(
@@ -178,7 +181,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
     });
   });
 
-  it('a repeated refresh is refused once its user is revoked by a name that was linked after the sign-in', async () => {
+  it('a repeated refresh is refused after the user is revoked by an identifier linked after the sign-in', async () => {
     const first = await signIn('olga.owner');
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id, person_id)
@@ -191,7 +194,7 @@ describe('what an exchange leaves out, no refresh gives back', () => {
   });
 });
 
-describe('what has ended gives no tokens, although a replica still accepts it', () => {
+describe('an exchange is refused although the replica still accepts the token', () => {
   let service: AuthFixture;
   beforeAll(async () => {
     service = await startAuthService({
@@ -210,7 +213,7 @@ describe('what has ended gives no tokens, although a replica still accepts it', 
     await expectOutcome(exchange, { status: 401, reason: 6 });
   };
 
-  it('a session that was ended, after its revocation was purged', async () => {
+  it('of a session that has ended, after its revocation was purged', async () => {
     const token = await signIn();
     await service.database.query(
       'UPDATE auth.refresh_family SET revoked_at = now() WHERE family_id = $1::uuid',
@@ -219,7 +222,7 @@ describe('what has ended gives no tokens, although a replica still accepts it', 
     await expectRefused(token);
   });
 
-  it('a signing key that was removed, before the replica reads its keys again', async () => {
+  it('signed with a removed key, before the replica reloads its keys', async () => {
     const token = await signIn();
     await bearerOf(service.post('/auth/token/bearer'), token).expect(200);
     const kid = String(headerOf(token).kid);

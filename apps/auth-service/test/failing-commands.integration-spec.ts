@@ -3,12 +3,12 @@ import { permitFaults, runProcess } from '@platform/testing';
 import { PLATFORM_SECRET, SECRET_KEY } from './auth-fixture';
 import { ADMINISTRATION, DEVELOPMENT_IDENTITIES, MIGRATION, ensureBuilt } from './replica-processes';
 
-/** Wrong on purpose; it must not be told. */
+/** A wrong password, which the output must not contain. */
 const WRONG_PASSWORD = `wrong-${randomBytes(8).toString('hex')}`;
 
-describe('commands whose database does not let them in', () => {
+describe('commands that cannot connect to their database', () => {
   beforeAll(ensureBuilt);
-  // They end with a line at level fatal.
+  // The commands log a line at level fatal.
   beforeEach(permitFaults);
 
   function addressWith(change: (url: URL) => void): string {
@@ -63,12 +63,12 @@ describe('commands whose database does not let them in', () => {
       nobodyListens,
       /^✘ the database cannot be reached: .*ECONNREFUSED/,
     ],
-  ])('%s (%s) says so in one line and ends with code 1', async (_, entry, args, url, reason) => {
+  ])('%s (%s) reports the reason in one line and exits with code 1', async (_, entry, args, url, reason) => {
     const { exitCode, output } = await run(entry, args, url());
     const lines = output.trimEnd().split('\n');
     expect({ exitCode, lines: lines.length }).toEqual({ exitCode: 1, lines: 1 });
     const [line = ''] = lines;
-    // Administration is for people; everything else logs JSON.
+    // Administration prints text; the other programs log JSON.
     expect(line.startsWith('{') ? (JSON.parse(line) as { msg: string }).msg : line).toMatch(reason);
     expect(output).not.toContain(WRONG_PASSWORD);
   });

@@ -20,7 +20,7 @@ interface Tokens {
 
 const { TOKEN_ISSUER: issuer = '', TOKEN_AUDIENCE: audience = '' } = testEnvironment('');
 
-/** What other teams validate with, knowing nothing but the name of the issuer. */
+/** Validators of other teams, which are configured with the issuer's URL only. */
 describe('foreign validators', () => {
   let service: AuthFixture;
   let es256: Tokens;
@@ -38,7 +38,7 @@ describe('foreign validators', () => {
     (await service.post('/auth/token/trust-simple', { ...BACKEND, persona: 2, userName: 'carl.customer' }))
       .body as Tokens;
 
-  /** The issuer is reached at its name, as in production. */
+  /** Sends requests for the issuer's URL to this replica. */
   const fetchAtIssuer = async (address: string | URL, init?: object): Promise<Response> => {
     const local = new URL(String(address).replace(issuer, ''), await service.app.getUrl());
     return fetch(local, init);
@@ -62,7 +62,7 @@ describe('foreign validators', () => {
     }
   });
 
-  it('find none where the issuer is called by a name that is no address', async () => {
+  it('find no metadata if the issuer is a name rather than a URL', async () => {
     const environment = { TOKEN_ISSUER: 'platform-auth' };
     const named = await startReplica(service.database.url, { environment });
     for (const path of ['/.well-known', '/auth/.well-known'])
@@ -122,13 +122,13 @@ describe('foreign validators', () => {
     },
   );
 
-  it('are told of nothing that is not valid now, nor of refresh tokens of others', async () => {
+  it('learn nothing of invalid tokens, nor of other applications’ refresh tokens', async () => {
     const config = await discover('oidc');
     const inactive = { active: false };
     const ended = await signIn();
     await bearerOf(service.post('/auth/logout'), ended.accessToken);
     expect(await openid.tokenIntrospection(config, ended.refreshToken)).toEqual(inactive);
-    // Sent again at once a used token would still work; not once its successor has been used.
+    // A used token may be repeated at once, but not after its successor has been used.
     const used = await signIn();
     for (let token = used.refreshToken, times = 0; times < 2; times += 1)
       token = ((await service.post('/auth/token/refresh', { refreshToken: token })).body as Tokens)
@@ -140,7 +140,7 @@ describe('foreign validators', () => {
     expect(await openid.tokenIntrospection(others, es256.accessToken)).toMatchObject({ active: true });
   });
 
-  it('prove themselves first', async () => {
+  it('must prove themselves', async () => {
     const ask = (credentials: string | null, body = `token=${es256.accessToken}`) => {
       const sent = agentOf(service.app).post('/auth/introspect').type('form');
       return (credentials === null ? sent : sent.set('Authorization', credentials)).send(body);
@@ -152,7 +152,7 @@ describe('foreign validators', () => {
       expect([status, type]).toEqual([401, 'application/problem+json']);
       expect(headers['www-authenticate']).toBe('Basic realm="platform"');
     }
-    // Secrets in the body are not looked at, and stand in no log either.
+    // Secrets in the body are ignored, and must not appear in a log.
     const inBody = `token=x&client_id=demo-backend&client_secret=${BACKEND.sharedSecret}`;
     expect((await ask(null, inBody)).status).toBe(401);
     const right = basic(`${BACKEND.applicationKey}:${BACKEND.sharedSecret}`);

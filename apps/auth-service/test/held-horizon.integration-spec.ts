@@ -4,12 +4,12 @@ import { ConfirmRevocationsJob } from '../src/revocations/confirm-revocations.jo
 import { startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
-/** Revocations that were set while the transaction was open. */
+/** Number of revocations confirmed while the transaction is open. */
 const REVOCATIONS = testSize('TEST_HELD_REVOCATIONS', { quick: 10_000, full: 100_000 });
 
-// A report or a dump may be open for hours. Meanwhile each revocation that is confirmed leaves a dead entry
-// in the index of those that are not.
-describe('revocations beside a transaction that was opened long ago', () => {
+// A report or a dump may keep a transaction open for hours. Until it ends, each confirmed revocation leaves a
+// dead entry in the index of unconfirmed ones.
+describe('revocations during a long-running transaction', () => {
   let service: AuthFixture;
   let old: Client;
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe('revocations beside a transaction that was opened long ago', () => {
     return row!.count;
   };
 
-  it.each(['jti', 'sid'])('of a %s whose commit was late are dated anew at once', async (domain) => {
+  it.each(['jti', 'sid'])('of a %s that committed late get a new date at once', async (domain) => {
     const { database, app } = service;
     await database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, confirmed)

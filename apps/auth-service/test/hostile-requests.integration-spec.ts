@@ -37,12 +37,12 @@ describe('auth-service', () => {
     customers.stop();
   });
 
-  describe.each(['partner', 'administrator'] as const)('asked by the %s', (who) => {
+  describe.each(['partner', 'administrator'] as const)('as the %s', (who) => {
     describeHostileRequests({
       service: 'auth-service',
       port: () => (service.app.getHttpServer().address() as AddressInfo).port,
       authorization: () => tokens[who],
-      // Parameters that are only looked at beside others.
+      // Parameters that are only checked together with others.
       values: () => ({
         applicationKey: 'demo-backend',
         returnUrl: 'http://127.0.0.1:4200/signed-in',

@@ -16,14 +16,14 @@ import {
 import { AUTH_SCHEMA } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
-/** Generated populations; the full size is 10,000. */
+/** Number of generated populations. The largest run has 10,000. */
 const POPULATIONS = testSize('TEST_POPULATIONS', { quick: 100, full: 200 });
 const PER_ROUND = 100;
-/** Numbers that one population may use. */
+/** Range of identifiers of one population. */
 const SPAN = 100;
 const PROVIDER = 815;
 
-/** An account as generated; identifiers count from 1 within the population. */
+/** A generated account. Identifiers count from 1 within its population. */
 interface Account {
   store: 'person' | 'user' | 'technician';
   id: number;
@@ -46,7 +46,10 @@ const account = fc.record({
   disabled: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
 });
 
-/** Small crowds with links to each other and to nobody, whatever the stores' own constraints allow. */
+/**
+ * Generates a few accounts, with links to each other and to unknown accounts, more varied than the stores'
+ * constraints allow.
+ */
 const population: fc.Arbitrary<Population> = fc
   .uniqueArray(account, {
     minLength: 1,
@@ -66,7 +69,7 @@ const population: fc.Arbitrary<Population> = fc
     })),
   );
 
-/** The accounts that links join to `start`, found by trying until nothing is added. */
+/** Returns the accounts linked to `start`, directly or indirectly. */
 function linkedWith(start: Account, all: Population): Account[] {
   const found = [start];
   for (let size = 0; size < found.length;) {
@@ -81,7 +84,10 @@ const shareIdentifier = (one: Account, other: Account): boolean =>
   (one.personId !== null && one.personId === other.personId) ||
   (one.userId !== null && one.userId === other.userId);
 
-/** What should come of an account: its facilities name everybody who belongs to it. Null: nobody. */
+/**
+ * Returns the expected identity of an account, or null if it must not resolve. Its facilities show which
+ * accounts were united.
+ */
 function expectedOf(start: Account, all: Population, base: number): object | null {
   const linked = linkedWith(start, all);
   const isOne = (values: readonly unknown[]): boolean => new Set(values).size === values.length;
@@ -126,22 +132,22 @@ function summary(resolution: Resolution): object | null {
   };
 }
 
-interface Question {
+interface LookUp {
   asked: string;
   resolution: Promise<Resolution>;
   expected: object | null;
 }
 
-/** The stores, in one database or several. */
+/** The stores, in one database or in several. */
 interface Arrangement {
   stores: IdentityStoresRepository;
   identities: IdentitiesService;
 }
 
-/** Everything by which somebody of a population can be asked for. */
-function questions({ stores, identities }: Arrangement, all: Population, base: number): Question[] {
+/** Returns every look-up of a population with its expected result. */
+function lookUps({ stores, identities }: Arrangement, all: Population, base: number): LookUp[] {
   const resolved = all.map((each) => ({ each, expected: expectedOf(each, all, base) }));
-  const whoever = (is: (account: Account) => boolean): object | null => {
+  const expectedWhere = (is: (account: Account) => boolean): object | null => {
     const found = resolved.filter(({ each }) => is(each));
     const isOne = found.every(({ each }) => linkedWith(found[0]!.each, all).includes(each));
     return isOne ? (found[0]?.expected ?? null) : null;
@@ -152,17 +158,17 @@ function questions({ stores, identities }: Arrangement, all: Population, base: n
     ...ids.map((personId) => ({
       asked: `person ${String(personId)}`,
       resolution: stores.resolve({ by: 'person', personId: base + personId }),
-      expected: whoever((each) => each.personId === personId),
+      expected: expectedWhere((each) => each.personId === personId),
     })),
     ...ids.map((userId) => ({
       asked: `user ${String(userId)}`,
       resolution: stores.resolve({ by: 'user', userId: base + userId }),
-      expected: whoever((each) => each.userId === userId),
+      expected: expectedWhere((each) => each.userId === userId),
     })),
     ...technicians.map(({ id: technicianId }) => ({
       asked: `technician ${String(technicianId)}`,
       resolution: stores.resolve({ by: 'technician', technicianId: base + technicianId }),
-      expected: whoever(({ store, id: account }) => store === 'technician' && account === technicianId),
+      expected: expectedWhere(({ store, id: account }) => store === 'technician' && account === technicianId),
     })),
     ...technicians.map(({ userName, name }) => ({
       asked: `technician of the provider, ${userName}`,
@@ -172,21 +178,21 @@ function questions({ stores, identities }: Arrangement, all: Population, base: n
         name: `${name}.${String(base)}`,
         userName: `${userName}.${String(base)}`,
       }),
-      expected: whoever((each) => each.store === 'technician' && each.userName === userName),
+      expected: expectedWhere((each) => each.store === 'technician' && each.userName === userName),
     })),
     ...all.map(({ userName }) => ({
       asked: `user name ${userName}`,
       resolution: stores.resolve({ by: 'user-name', userName: `${userName}.${String(base)}` }),
-      expected: whoever((each) => each.userName === userName),
+      expected: expectedWhere((each) => each.userName === userName),
     })),
   ];
 }
 
-/** The tokens of whoever was found find them again. */
-async function again(
+/** Returns the look-ups by which the tokens of a resolved user are refreshed and exchanged. */
+async function tokenLookUps(
   { identities }: Arrangement,
-  { asked, expected, resolution }: Question,
-): Promise<Question[]> {
+  { asked, expected, resolution }: LookUp,
+): Promise<LookUp[]> {
   const found = await resolution;
   if (found.outcome !== 'resolved') return [];
   const subject = parseSubject(found.identity.subject);
@@ -220,22 +226,22 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
     return { stores, identities: new IdentitiesService(stores, providers, persons) };
   }
 
-  /** What is not as it should be, of one population. */
-  async function mistakes(arrangement: Arrangement, all: Population, base: number): Promise<object[]> {
-    const first = questions(arrangement, all, base);
-    const second = await Promise.all(first.map((question) => again(arrangement, question)));
-    const answers = [...first, ...second.flat()].map(async ({ asked, resolution, expected }) => ({
+  /** Returns the look-ups of one population that have a wrong result. */
+  async function wrongLookUps(arrangement: Arrangement, all: Population, base: number): Promise<object[]> {
+    const first = lookUps(arrangement, all, base);
+    const second = await Promise.all(first.map((lookUp) => tokenLookUps(arrangement, lookUp)));
+    const results = [...first, ...second.flat()].map(async ({ asked, resolution, expected }) => ({
       all,
       asked,
       expected,
       found: summary(await resolution),
     }));
-    return (await Promise.all(answers)).filter(
+    return (await Promise.all(results)).filter(
       ({ found, expected }) => JSON.stringify(found) !== JSON.stringify(expected),
     );
   }
 
-  it('are the same from every starting point, in one database and in three, or nobody', async () => {
+  it('are the same from every account and identifier, in one database and in three', async () => {
     const [one, two, three] = dataSources as [DataSource, DataSource, DataSource];
     const arrangements = [arrange(one, one, one), arrange(one, two, three)];
     for (let done = 0; done < POPULATIONS; done += PER_ROUND) {
@@ -243,7 +249,7 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
       await store(database, populations);
       for (const arrangement of arrangements)
         for (const [n, all] of populations.entries())
-          expect(await mistakes(arrangement, all, baseOf(n))).toEqual([]);
+          expect(await wrongLookUps(arrangement, all, baseOf(n))).toEqual([]);
     }
   }, 1_800_000);
 });

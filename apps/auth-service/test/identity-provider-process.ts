@@ -15,11 +15,11 @@ const ENTRY = 'tools/neighbours/src/identity-provider.ts';
 export const OPENID_CLIENT = {
   OPENID_CLIENT_ID: 'auth-service',
   OPENID_CLIENT_SECRET: 'openid-client-secret-for-tests-only-01',
-  /** Where a browser would be sent back to; the tests' browser posts to the replica they choose instead. */
+  /** The redirect URI of a real browser. The tests' browser posts to a chosen replica instead. */
   OPENID_REDIRECT_URI: 'http://127.0.0.1:3001/auth/token/openId',
 };
 
-/** The platform's development identity provider (`oidc-provider`), as a process of its own. */
+/** The platform's development identity provider (`oidc-provider`) in a process of its own. */
 export class IdentityProviderProcess {
   private running: RunningProcess | null = null;
 
@@ -29,7 +29,7 @@ export class IdentityProviderProcess {
     private readonly environment: Readonly<Record<string, string>>,
   ) {}
 
-  /** @param environment variables over those it would get */
+  /** @param environment variables that override the defaults */
   static async start(environment: Readonly<Record<string, string>> = {}): Promise<IdentityProviderProcess> {
     const bundle = join(WORKSPACE, `dist/test/identity-provider-${String(process.pid)}.cjs`);
     const options = ['--bundle', '--platform=node', '--format=cjs', '--packages=external'];
@@ -43,7 +43,7 @@ export class IdentityProviderProcess {
     return provider;
   }
 
-  /** Where its process listens. */
+  /** The URL on which the process listens. */
   get url(): string {
     return `http://127.0.0.1:${String(this.port)}`;
   }
@@ -52,12 +52,12 @@ export class IdentityProviderProcess {
     return this.environment['ISSUER'] ?? this.url;
   }
 
-  /** Everything it has written since it was last started. */
+  /** The output since the last start. */
   get output(): string {
     return this.running?.output() ?? '';
   }
 
-  /** Starts it, again on the same port, with new keys. */
+  /** Starts or restarts the provider on the same port, with new keys. */
   async up(): Promise<void> {
     this.running = await runProcess({
       entry: this.bundle,
@@ -79,7 +79,7 @@ export class IdentityProviderProcess {
     this.running = null;
   }
 
-  /** Holds the process still: connections are accepted by the kernel and never answered. */
+  /** Stops the process without ending it: the kernel accepts connections, but nothing responds. */
   pause(): void {
     this.running?.child.kill('SIGSTOP');
   }

@@ -5,7 +5,7 @@ import { ServiceProvidersRepository } from '../src/identity/single-stores.reposi
 import type { TokenResponse } from '../src/token/token.dto';
 import type { AuthFixture } from './auth-fixture';
 
-interface Answer {
+interface Response {
   status: number;
   reason: number;
   claims: Record<string, unknown>;
@@ -13,7 +13,7 @@ interface Answer {
   refreshToken: string | null;
 }
 
-/** One human, whatever a request calls them. */
+/** One person has one identity, whatever name a request uses. */
 describe('identity and authority', () => {
   let service: AuthFixture;
   beforeAll(async () => {
@@ -22,20 +22,20 @@ describe('identity and authority', () => {
   });
   afterAll(() => service.stop());
 
-  const answer = ({ status, body }: { status: number; body: unknown }): Answer => {
+  const read = ({ status, body }: { status: number; body: unknown }): Response => {
     const { rejectionReason: reason, accessToken, refreshToken } = body as TokenResponse;
     const claims = accessToken === null ? {} : claimsOf(accessToken);
     return { status, reason, accessToken: accessToken ?? '', refreshToken, claims };
   };
-  const login = async (user: string, query = ''): Promise<Answer> =>
-    answer(await service.post(`/auth/token/user${query}`, { user, password: PASSWORD }));
-  const trust = async (user: object): Promise<Answer> =>
-    answer(await service.post('/auth/token/trust-simple', { ...BACKEND, ...user }));
-  const refresh = async ({ refreshToken }: Answer): Promise<Answer> =>
-    answer(await service.post('/auth/token/refresh', { refreshToken }));
-  const exchange = async (accessToken: string): Promise<Answer> =>
-    answer(await bearerOf(service.post('/auth/token/bearer'), accessToken));
-  const outcome = ({ status, reason }: Answer): string => `${String(status)}/${String(reason)}`;
+  const login = async (user: string, query = ''): Promise<Response> =>
+    read(await service.post(`/auth/token/user${query}`, { user, password: PASSWORD }));
+  const trust = async (user: object): Promise<Response> =>
+    read(await service.post('/auth/token/trust-simple', { ...BACKEND, ...user }));
+  const refresh = async ({ refreshToken }: Response): Promise<Response> =>
+    read(await service.post('/auth/token/refresh', { refreshToken }));
+  const exchange = async (accessToken: string): Promise<Response> =>
+    read(await bearerOf(service.post('/auth/token/bearer'), accessToken));
+  const outcome = ({ status, reason }: Response): string => `${String(status)}/${String(reason)}`;
 
   async function disabled<T>(table: string, condition: string, work: () => Promise<T>): Promise<T> {
     const set = (value: boolean): Promise<unknown> =>
@@ -44,7 +44,7 @@ describe('identity and authority', () => {
     return work().finally(() => set(false));
   }
 
-  it('is the same by login, refresh and exchange for a customer with a technician account of another name', async () => {
+  it('is the same after login, refresh and exchange for a customer whose technician account has another name', async () => {
     const first = await login('carl.customer');
     const whole = { sub: 'personid:1001', personas: 6, facilities: [501, 502, 777] };
     expect(first.claims).toMatchObject(whole);
@@ -63,7 +63,7 @@ describe('identity and authority', () => {
     });
   });
 
-  it('is nobody from everywhere where links disagree', async () => {
+  it('does not resolve from any account if links disagree', async () => {
     const asked = [
       { persona: 2, userName: 'one.person' },
       { persona: 2, userName: 'one.person', personID: 2001 },
@@ -76,7 +76,7 @@ describe('identity and authority', () => {
     );
   });
 
-  it('names a technician by the account, so that namesakes are two', async () => {
+  it('identifies technicians by account, so that namesakes differ', async () => {
     const [first, second] = await Promise.all(
       ['t.one', 't.two'].map((userName) => trust({ persona: 4, userName })),
     );
@@ -97,7 +97,7 @@ describe('identity and authority', () => {
     expect(claims.sub).toContain(subject);
   });
 
-  it('tells apart technicians who are named at the same moment', async () => {
+  it('distinguishes technicians in concurrent look-ups', async () => {
     const find = service.app.get(ServiceProvidersRepository).findAccounts;
     const technician = { providerId: 815, name: 'nobody', userName: null };
     const asked = [
@@ -123,11 +123,11 @@ describe('identity and authority', () => {
     ['one of two namesakes', { userName: 'x', name: 'Sam Same' }],
     ['a name that reads as an account', { userName: 'x', name: '4711' }],
     ['an account that another identifier contradicts', { userName: 'x', name: 'Tess Tech', personID: 1001 }],
-  ])('is nobody for %s', async (_, user) => {
+  ])('does not resolve %s', async (_, user) => {
     expect(outcome(await trust({ persona: 4, serviceProviderID: 815, ...user }))).toBe('422/1');
   });
 
-  it('refuses a disabled technician who has an account and no person, however the request comes', async () => {
+  it('refuses a disabled technician with an account but no person, in every flow', async () => {
     const issued = await trust({ persona: 4, userName: 't.one' });
     await disabled('service_providers.technician', `user_name = 't.one'`, async () => {
       expect(outcome(await trust({ persona: 4, userName: 't.one' }))).toBe('422/1');
@@ -138,13 +138,13 @@ describe('identity and authority', () => {
     });
   });
 
-  it('gives no refresh token to a technician without an account', async () => {
+  it('issues no refresh token to a technician without an account', async () => {
     const tokens = await trust({ persona: 4, userName: 'x', serviceProviderID: 815, name: 'Jörg Müller' });
     expect([tokens.status, tokens.refreshToken]).toEqual([200, null]);
     expect((await exchange(tokens.accessToken)).refreshToken).toBeNull();
   });
 
-  it('grants roles and facilities with their persona only', async () => {
+  it('grants roles and facilities only together with their persona', async () => {
     const list = async (token: string): Promise<number> =>
       (await bearerOf(service.get('/auth/revocations'), token)).status;
     const me = async (token: string): Promise<unknown> =>
@@ -167,11 +167,11 @@ describe('identity and authority', () => {
     expect((await login('gina.global')).claims).toMatchObject({ personas: 10, groups: [] });
   });
 
-  describe('of several personas, says for which of them each facility is held', () => {
+  describe('of several personas, lists the personas that hold each facility', () => {
     const PAIRED = { personas: 10, facilities: [600, 601, 602], facilityPersonas: [10, 2, 8] };
-    const me = async ({ accessToken }: Answer): Promise<unknown> =>
+    const me = async ({ accessToken }: Response): Promise<unknown> =>
       (await bearerOf(service.get('/auth/me'), accessToken)).body;
-    /** Gina holds the facility for another persona while the work is done. */
+    /** Runs the work while Gina holds the facility for another persona. */
     async function heldFor<T>(
       facilityId: number,
       persona: number | null,
@@ -190,7 +190,7 @@ describe('identity and authority', () => {
       return work().finally(() => set(before!.persona));
     }
 
-    it('in tokens of every flow and in the full identity; InternalPartner makes no difference', async () => {
+    it('in tokens of every flow and in the full identity, with or without InternalPartner', async () => {
       const both = await login('gina.global');
       expect(both.claims).toMatchObject(PAIRED);
       expect(await me(both)).toMatchObject(PAIRED);
@@ -206,7 +206,7 @@ describe('identity and authority', () => {
       expect(more.claims).toMatchObject({ ...PAIRED, personas: 11 });
     });
 
-    it('and for one persona nothing of it', async () => {
+    it('but not for a single persona', async () => {
       for (const persona of [2, 8]) {
         const one = await trust({ persona, userName: 'gina.global' });
         expect(one.claims.facilities).toHaveLength(2);
@@ -216,7 +216,7 @@ describe('identity and authority', () => {
       expect((await login('rita.resident')).claims).not.toHaveProperty('facilityPersonas');
     });
 
-    it('never for more than the token that is exchanged, and then without a refresh token', async () => {
+    it('never more than the exchanged token, and then without a refresh token', async () => {
       const both = await login('gina.global');
       await heldFor(602, null, async () => {
         const exchanged = await exchange(both.accessToken);
@@ -234,7 +234,7 @@ describe('identity and authority', () => {
       });
     });
 
-    it('also where the token that is exchanged does not', async () => {
+    it('even if the exchanged token does not', async () => {
       const silent = legacy({ personId: 1005, personas: 10, facilities: [601, 602] });
       const paired = { facilities: [601, 602], facilityPersonas: [2, 8] };
       expect((await exchange(silent)).claims).toMatchObject(paired);
@@ -249,7 +249,7 @@ describe('identity and authority', () => {
     });
   });
 
-  it('adds nothing to a legacy token that it exchanges', async () => {
+  it('adds no authority to an exchanged legacy token', async () => {
     const bare = await exchange(legacy({ personId: 1005, personas: 2 }));
     expect(bare.claims).toMatchObject({ sub: 'personid:1005', personas: 2, roles: [], facilities: [] });
     const roles = ['CustomerGlobalAdministrator', 'Invented'];
@@ -260,8 +260,8 @@ describe('identity and authority', () => {
     expect((await exchange(legacy({ personId: 1005 }))).claims).toMatchObject({ personas: 0, roles: [] });
   });
 
-  describe('of a legacy token with part of what its user has, too much for one token', () => {
-    /** Facilities 100001 to 100900 are Gina's, 700 of them in the legacy token. */
+  describe('of a legacy token with part of its user’s authority, too large for one token', () => {
+    /** Gina has the facilities 100001 to 100900. The legacy token has 700 of them. */
     const some = Array.from({ length: 700 }, (_, index) => 100_001 + index);
     const me = async (token: string): Promise<{ facilities: number[]; groups: string[] }> =>
       (await bearerOf(service.get('/auth/me'), token)).body as { facilities: number[]; groups: string[] };
@@ -274,7 +274,7 @@ describe('identity and authority', () => {
       service.database.query('DELETE FROM person_directory.person_facility WHERE facility_id > 100000'),
     );
 
-    it('gives no exchange, however often, and no receiver that asks more than the token said', async () => {
+    it('never grows beyond the token, by repeated exchanges or in the full identity', async () => {
       const first = await exchange(legacy({ personId: 1005, personas: 2, facilities: some }));
       const second = await exchange(first.accessToken);
       for (const { claims, accessToken, refreshToken } of [first, second]) {
@@ -284,7 +284,7 @@ describe('identity and authority', () => {
       }
     });
 
-    it('names in overflow only what nobody has narrowed', async () => {
+    it('lists in overflow only claims that were never narrowed', async () => {
       const groups = Array.from({ length: 400 }, (_, index) => `Group of the desk ${String(index)}`);
       await service.database.query(
         `INSERT INTO internal_legacy.security_group SELECT unnest($1::text[]) ON CONFLICT DO NOTHING`,
@@ -303,7 +303,7 @@ describe('identity and authority', () => {
     });
   });
 
-  it('is refused with a legacy token whose jti an administrator has revoked, whatever text that is', async () => {
+  it('is refused for a legacy token whose jti is revoked, even if the jti is not a UUID', async () => {
     const admin = administrator(service.database.ownerUrl);
     const token = legacy({ personId: 1005, personas: 2, jti: 'Legacy/17' });
     expect(outcome(await exchange(token))).toBe('200/0');
@@ -315,26 +315,26 @@ describe('identity and authority', () => {
     expect(outcome(await exchange(token))).toBe('401/6');
   });
 
-  describe('reads whom a legacy token is for from its identifiers, not from its sub', () => {
+  describe('of a legacy token depends on its identifiers, not on its sub', () => {
     const setRevocation = async (path: string, token: string): Promise<number> =>
       (await service.put(`/auth/revocations/${path}`, token)).status;
 
     it.each(['personid:1001', 'userid:9001', 'technician:815:7002', 'technician:815:Jörg Müller'])(
-      'where that is %s',
+      'if that is %s',
       async (sub) => {
         const { claims } = await exchange(legacy({ sub, personId: 1005, personas: 6 }));
         expect(claims).toMatchObject({ sub: 'personid:1005', personas: 2 });
       },
     );
 
-    it('so it may revoke its own subject and no other one', async () => {
+    it('so it may revoke only its own subject', async () => {
       const token = legacy({ sub: 'personid:1003', personId: 1005, personas: 2 });
       expect(await setRevocation('sub/personid:1003', token)).toBe(403);
       const later = legacy({ sub: 'gina', personId: 1005, personas: 2 });
       expect(await setRevocation('sub/personid:1005', later)).toBe(200);
     });
 
-    it('so a technician whom it calls as we do is nobody here', async () => {
+    it('so a subject that looks like a technician’s of this platform does not resolve', async () => {
       for (const sub of ['technician:815:7002', 'technician:815:Jörg Müller']) {
         const claims = { sub, identityType: 'service-provider', personas: 4 };
         expect(outcome(await exchange(legacy(claims)))).toBe('401/1');
@@ -350,7 +350,7 @@ const RECORDS = [
      (7001, 815, 'c.tech', 'c.tech', 'C. Tech', 1001), (7002, 815, 't.one', 't.one', 'Sam Same', NULL),
      (7003, 815, 't.two', 't.two', 'Sam Same', NULL)`,
   `INSERT INTO service_providers.technician_facility VALUES (7001, 777)`,
-  // Links that disagree: the user calls another person theirs.
+  // Links that disagree: the user's link names another person.
   `INSERT INTO person_directory.person (person_id, user_name, user_name_key, display_name, personas, user_id) VALUES
      (2001, 'one.person', 'one.person', 'One', 2, 9501), (2002, 'other.person', 'other.person', 'Other', 2, NULL)`,
   `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, person_id) VALUES

@@ -18,7 +18,7 @@ import { migrateWithIdentities } from './auth-fixture';
 
 interface StoreCase {
   create: (dataSource: DataSource) => IdentityStoreRepository;
-  /** A user of the store without a password, and the statement that gives one. */
+  /** A user of the store without a password. */
   userName: string;
   setPassword: string;
   disable: string;
@@ -68,7 +68,7 @@ const CASES: Record<string, StoreCase> = {
   },
 };
 
-/** Runs with the application's role: whatever a store needs must be among its grants. */
+/** Uses the application's database role: its grants must cover everything that a store needs. */
 describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expected }) => {
   let database: TestDatabase;
   let dataSource: DataSource;
@@ -94,20 +94,20 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     await database.drop();
   });
 
-  it('finds a user by name in any case and by identifier, with the same result', async () => {
+  it('finds a user by name in any letter case and by identifier, with the same result', async () => {
     const byName = await store.find({ by: 'user-name', userName: expected.userName });
     expect(byName).toEqual([expect.objectContaining({ ...expected.record, disabled: false })]);
     expect(await store.find(expected.byIdentifier)).toEqual(byName);
   });
 
-  it('has an empty answer for users it does not know', async () => {
+  it('returns nothing for an unknown user', async () => {
     expect(await store.find({ by: 'user-name', userName: 'nobody' })).toEqual([]);
     expect(await store.find({ by: 'person', personId: Number.MAX_SAFE_INTEGER })).toEqual([]);
     expect(await store.find({ by: 'user', userId: -1 })).toEqual([]);
     expect(await findPassword('nobody')).toBeNull();
   });
 
-  it('takes quotes and wildcards in names as they are', async () => {
+  it('treats quotes and wildcards in names literally', async () => {
     expect(await store.find({ by: 'user-name', userName: `' OR 1=1 --` })).toEqual([]);
     expect(await store.find({ by: 'user-name', userName: '%' })).toEqual([]);
   });
@@ -122,7 +122,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     expect(await findPassword(expected.userName)).toMatchObject({ hash: 'second' });
   });
 
-  it('throws in an outage instead of knowing nobody', async () => {
+  it('throws in an outage instead of returning no user', async () => {
     const unreachable = new DataSource(
       postgresOptions({ ...AUTH_SCHEMA.settings, url: database.url, poolSize: 1 }),
     );
@@ -136,7 +136,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     ).rejects.toThrow();
   });
 
-  it('may change nothing but password hashes', async () => {
+  it('may change only password hashes', async () => {
     for (const statement of [
       expected.disable,
       `DELETE FROM person_directory.person`,
@@ -146,7 +146,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     }
   });
 
-  it('still knows disabled users, as disabled, and not their password', async () => {
+  it('returns disabled users as disabled, without their password', async () => {
     await database.query(expected.disable);
     expect(await store.find(expected.byIdentifier)).toEqual([expect.objectContaining({ disabled: true })]);
   });

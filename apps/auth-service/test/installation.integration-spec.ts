@@ -43,7 +43,7 @@ describe('installing the identity of the other services on an empty database', (
     );
   }
 
-  /** As a service does when it wants to read revocations. */
+  /** Signs in like a service that reads revocations. */
   async function signIn(sharedSecret: string, userName = 'svc.platform'): Promise<number> {
     const asked = { applicationKey: 'platform-services', persona: 1, userName };
     const { status, body: response } = await request(app.getHttpServer())
@@ -53,7 +53,7 @@ describe('installing the identity of the other services on an empty database', (
     return status;
   }
 
-  it('lets them in, and changes nothing when repeated', async () => {
+  it('lets the services sign in, and is idempotent', async () => {
     const secret = newSecret();
     expect(await signIn(secret)).toBe(401);
     expect(await install(secret)).toEqual([
@@ -69,7 +69,7 @@ describe('installing the identity of the other services on an empty database', (
     expect(await database.query('SELECT version FROM auth.application_secret')).toHaveLength(1);
   });
 
-  it('lets nobody in but the one user', async () => {
+  it('allows only the one user', async () => {
     const secret = newSecret();
     await install(secret);
     await database.query(`INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
@@ -77,7 +77,7 @@ describe('installing the identity of the other services on an empty database', (
     expect(await signIn(secret, 'other')).toBe(422);
   });
 
-  it('adds another secret beside the one in use', async () => {
+  it('adds a new secret beside the current one', async () => {
     const [first, second, third] = [newSecret(), newSecret(), newSecret()] as const;
     await install(first);
     expect((await install(second))[1]).toBe('application platform-services: has the new secret too');
@@ -86,7 +86,7 @@ describe('installing the identity of the other services on an empty database', (
     expect([await signIn(first), await signIn(second), await signIn(third)]).toEqual([401, 200, 200]);
   });
 
-  it('works when several programs do it at the same moment, beside other users', async () => {
+  it('works when several programs run it concurrently, with other users in the store', async () => {
     await database.query(`INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
       VALUES (9001, 'ivy', 'ivy', 'Ivy')`);
     const secret = newSecret();
@@ -98,7 +98,7 @@ describe('installing the identity of the other services on an empty database', (
     expect(users).toEqual([{ id: 9001 }, { id: 9002 }]);
   });
 
-  it('lets the development identities be loaded after it, and before', async () => {
+  it('works before and after loading the development identities', async () => {
     const secret = newSecret();
     const load = (): Promise<void> =>
       loadDevelopmentIdentities(
@@ -116,7 +116,7 @@ describe('installing the identity of the other services on an empty database', (
     expect(await signIn(secret)).toBe(200);
   });
 
-  it('does not enable what somebody has disabled', async () => {
+  it('does not enable a disabled application', async () => {
     const secret = newSecret();
     await install(secret);
     await administrator(database.ownerUrl).json('applications disable platform-services');

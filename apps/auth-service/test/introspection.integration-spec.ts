@@ -13,8 +13,8 @@ interface Tokens {
 const CARL = { persona: 2, userName: 'carl.customer' };
 
 /**
- * What somebody does that ends a refresh token, and what undoes it; the token is of user 1001 and application
- * `asked`.
+ * Changes that make a refresh token unusable, and their reversal. The token belongs to user 1001 and
+ * application `asked`.
  */
 const ENDINGS: [string, { sql?: string; undo?: string; command?: string; back?: string }][] = [
   ['no refresh permitted', { command: 'update asked --no-refresh', back: 'update asked --refresh' }],
@@ -77,23 +77,26 @@ describe('introspection of refresh tokens', () => {
     return ((await sent.send({ token }).expect(200)).body as { active: boolean }).active;
   };
 
-  it.each(ENDINGS)('say that it works exactly when it would: %s', async (_, { sql, undo, command, back }) => {
-    const { refreshToken } = await signIn();
-    expect(await isActive(refreshToken)).toBe(true);
-    if (sql !== undefined) await service.database.query(sql);
-    if (command !== undefined) await admin.json(`applications ${command}`);
-    try {
-      expect(await isActive(refreshToken)).toBe(false);
-      expect((await refresh(refreshToken)).status).not.toBe(200);
-    } finally {
-      if (undo !== undefined) await service.database.query(undo);
-      if (back !== undefined) await admin.json(`applications ${back}`);
-    }
-    expect(await isActive(refreshToken)).toBe(true);
-    expect((await refresh(refreshToken)).status).toBe(200);
-  });
+  it.each(ENDINGS)(
+    'is active exactly when a refresh would succeed: %s',
+    async (_, { sql, undo, command, back }) => {
+      const { refreshToken } = await signIn();
+      expect(await isActive(refreshToken)).toBe(true);
+      if (sql !== undefined) await service.database.query(sql);
+      if (command !== undefined) await admin.json(`applications ${command}`);
+      try {
+        expect(await isActive(refreshToken)).toBe(false);
+        expect((await refresh(refreshToken)).status).not.toBe(200);
+      } finally {
+        if (undo !== undefined) await service.database.query(undo);
+        if (back !== undefined) await admin.json(`applications ${back}`);
+      }
+      expect(await isActive(refreshToken)).toBe(true);
+      expect((await refresh(refreshToken)).status).toBe(200);
+    },
+  );
 
-  it('know that a token can be sent again for a while, until its successor is used', async () => {
+  it('is active for a used token that may be repeated, until its successor is used', async () => {
     const { refreshToken } = await signIn();
     const next = (await refresh(refreshToken).expect(200)).body as Tokens;
     expect(await isActive(refreshToken)).toBe(true);
@@ -103,7 +106,7 @@ describe('introspection of refresh tokens', () => {
     await refresh(refreshToken).expect(401);
   });
 
-  it('end no session by a look at a reused token', async () => {
+  it('does not end the session of a reused token', async () => {
     const { refreshToken } = await signIn();
     const next = (await refresh(refreshToken).expect(200)).body as Tokens;
     await service.database.query(
@@ -113,7 +116,7 @@ describe('introspection of refresh tokens', () => {
     expect(await isActive(next.refreshToken)).toBe(true);
   });
 
-  it('say revoked, not worn out, when a revocation is about a link that came after the sign-in', async () => {
+  it('is inactive after a revocation of an account linked after the sign-in, and a refresh reports it as revoked', async () => {
     const { refreshToken, accessToken } = await signIn('lena.legacy');
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, person_id)
@@ -179,7 +182,7 @@ describe('callers of introspection', () => {
   it.each([
     ['TOKEN_RATE_LIMIT_PER_ADDRESS', 'wrong', 401],
     ['TOKEN_RATE_LIMIT_PER_APPLICATION', BACKEND.sharedSecret, 200],
-  ])('are limited by %s as the callers of token endpoints are', async (variable, secret, status) => {
+  ])('are limited by %s like callers of the token endpoints', async (variable, secret, status) => {
     const limited = await startReplica(service.database.url, { environment: { [variable]: '2' } });
     const sent = (): Test =>
       agentOf(limited)
@@ -193,7 +196,7 @@ describe('callers of introspection', () => {
       expect([refused.status, refused.type]).toEqual([429, 'application/problem+json']);
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
       expect(refused.headers['cache-control']).toBe('no-store');
-      // One count for both.
+      // Introspection and token endpoints share one count.
       const token = agentOf(limited)
         .post('/auth/token/trust-simple')
         .send({ ...BACKEND, sharedSecret: secret, ...CARL });

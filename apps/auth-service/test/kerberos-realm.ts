@@ -10,20 +10,20 @@ import { delimiter, join } from 'node:path';
 import { eventually, findFreePorts } from '@platform/testing';
 
 export const REALM = 'PLATFORM.TEST';
-/** A second realm of the same KDC. Its users get good tickets for the service, too. */
+/** A second realm of the same KDC. Its users also get valid tickets for the service. */
 export const OTHER_REALM = 'OTHER.TEST';
 export const SERVICE = 'HTTP@auth.platform.test';
 
-/** Where Debian keeps the KDC's programs; not on every user's PATH. */
+/** Debian's folders of the KDC's programs, which are not on every user's PATH. */
 const PATH = [process.env.PATH, '/usr/sbin', '/usr/bin'].join(delimiter);
 const PROGRAMS = ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit'];
 const NOBODY = 65_534;
-/** Nothing here needs root, so nothing here runs as root. */
+/** Runs as nobody if this process is root, because nothing here needs root. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
 /**
- * Prints a ticket; given the server's reply on standard input, checks it. The native library reads the
- * process's real environment, so it needs a process.
+ * Prints a ticket. Given the server's reply on standard input, it verifies the reply. A process of its own,
+ * because the native library reads the real environment of its process.
  */
 const CLIENT = `
   const kerberos = require('kerberos');
@@ -37,7 +37,7 @@ const CLIENT = `
     }
   })();`;
 
-/** Why there can be no realm on this machine; null when there can. */
+/** Returns why no realm can run on this machine, or null if one can. */
 export function whyNoKerberos(): string | null {
   const folders = PATH.split(delimiter);
   const missing = PROGRAMS.filter((program) => !folders.some((folder) => existsSync(join(folder, program))));
@@ -53,8 +53,8 @@ export function whyNoKerberos(): string | null {
 }
 
 /**
- * A private MIT Kerberos realm: configuration, database, port and files of its own, under one temporary
- * folder.
+ * A private MIT Kerberos realm. Its configuration, database and files are in one temporary folder; its port
+ * is a free one.
  */
 export class KerberosRealm {
   readonly keytab: string;
@@ -68,7 +68,7 @@ export class KerberosRealm {
     this.keytab = join(folder, 'http.keytab');
   }
 
-  /** Both realms with the service's keytab, and a running KDC. */
+  /** Creates both realms with the service's keytab, and starts the KDC. */
   static async start(): Promise<KerberosRealm> {
     const folder = await mkdtemp(join(tmpdir(), 'kerberos-realm-'));
     if (UNPRIVILEGED.uid !== undefined) await chown(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
@@ -88,7 +88,8 @@ export class KerberosRealm {
   }
 
   /**
-   * A fresh ticket of a user for the service, as a browser sends it. `client` can check the server's reply.
+   * Returns a new ticket of a user for the service, as a browser sends it. `confirm` verifies the server's
+   * reply.
    */
   async ticket(
     user: string,
@@ -100,7 +101,7 @@ export class KerberosRealm {
     await this.run('kinit', ['-l', options.lifetime ?? '1h', '-c', cache, principal], password);
     const mechanism = `GSS_MECH_OID_${options.mechanism ?? 'SPNEGO'}`;
     const env = { ...this.environment(), KRB5CCNAME: `FILE:${cache}` };
-    // In the workspace, where the package is; as this user, who can read it.
+    // Runs in the workspace, where the package is installed, and as this user, who can read it.
     const client = spawn(process.execPath, ['-e', CLIENT, SERVICE, mechanism], { env });
     this.clients.push(client);
     const ticket = await nextOutput(client);
@@ -112,9 +113,9 @@ export class KerberosRealm {
   }
 
   /**
-   * What a process needs in order to accept tickets. Each replica has its own replay cache, as on machines of
-   * their own.
-   * @param clockSkewSeconds for how long a ticket is good beyond its time
+   * Returns the environment of a process that accepts tickets. Each replica has its own replay cache, as if
+   * on its own machine.
+   * @param clockSkewSeconds how long a ticket stays valid beyond its time
    */
   async acceptorEnvironment(replica: string, clockSkewSeconds = 300): Promise<Record<string, string>> {
     const config = join(this.folder, `krb5-${replica}.conf`);
@@ -147,10 +148,10 @@ export class KerberosRealm {
     }
     const args = ['-n', '-r', REALM, '-r', OTHER_REALM];
     this.kdc = spawn('krb5kdc', args, { ...UNPRIVILEGED, env: this.environment(), stdio: 'ignore' });
-    await eventually(() => this.answers());
+    await eventually(() => this.assertListening());
   }
 
-  private async answers(): Promise<void> {
+  private async assertListening(): Promise<void> {
     if (this.kdc !== null && this.kdc.exitCode !== null)
       throw new Error(`the KDC ended: ${await readFile(join(this.folder, 'kdc.log'), 'utf8')}`);
     const socket = connect(this.port, '127.0.0.1');
@@ -174,18 +175,18 @@ export class KerberosRealm {
           else reject(new Error(`${program} ${args.join(' ')}: ${stderr}`, { cause: error }));
         },
       );
-      // A program that needs no input may have ended; its exit code tells whether it did its work.
+      // A program that reads no input may have ended already. Its exit code shows whether it succeeded.
       child.stdin?.on('error', () => undefined);
       child.stdin?.end(input);
     });
   }
 }
 
-/** The next line a program writes. @throws {Error} with its complaint when it ends instead */
+/** Returns the next output of a program. @throws {Error} with its error output if it ends instead */
 async function nextOutput(program: ChildProcessWithoutNullStreams): Promise<string> {
-  let complaint = '';
-  program.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-  const ended = once(program, 'close').then(() => Promise.reject(new Error(`no output: ${complaint}`)));
+  let errorOutput = '';
+  program.stderr.on('data', (chunk: Buffer) => (errorOutput += chunk.toString()));
+  const ended = once(program, 'close').then(() => Promise.reject(new Error(`no output: ${errorOutput}`)));
   const [line] = (await Promise.race([once(program.stdout, 'data'), ended])) as [Buffer];
   ended.catch(() => undefined);
   return line.toString().trim();

@@ -4,7 +4,7 @@ import { administrator } from './admin-fixture';
 import { BACKEND, agentOf, bearerOf, headerOf, postTo, testEnvironment } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
-/** Reads keys often, so that a rotation is a matter of moments. */
+/** Reloads keys often, so that a rotation takes effect within moments. */
 const QUICK = { SIGNING_KEYS_RELOAD_MS: '100' };
 
 async function signIn(url: string): Promise<{ accessToken: string; refreshToken: string }> {
@@ -22,7 +22,7 @@ const published = async (url: string): Promise<string[]> => {
   return (body.keys as { kid: string }[]).map(({ kid }) => kid);
 };
 
-/** A service of its own that knows the keys only over HTTP. */
+/** Returns the verifier of another service, which fetches the keys over HTTP. */
 function validatorOf(authServiceUrl: string): AccessTokenVerifier {
   const { TOKEN_ISSUER, TOKEN_AUDIENCE } = testEnvironment('');
   return new AccessTokenVerifier({
@@ -74,7 +74,7 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two processes', (
       [kid, time],
     );
 
-  it('accepts tokens of before, during and after everywhere, and none of a removed key', async () => {
+  it('accepts tokens from before, during and after it on every validator, but none of a removed key', async () => {
     const { accessToken: before } = await signIn(pair.first);
     const first = String(kidOf(before));
     expect(headerOf(before)).toEqual({ alg: algorithm, kid: first, typ: 'at+jwt' });
@@ -112,7 +112,7 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two processes', (
     expect(row).toEqual({ private_ciphertext: null });
   });
 
-  it('replaces a withdrawn key by itself', async () => {
+  it('replaces a withdrawn key automatically', async () => {
     const { accessToken } = await signIn(pair.first);
     const withdrawn = String(kidOf(accessToken));
     expect(await admin.refusal(`keys retire ${withdrawn}`)).toContain('pass --force');
@@ -128,7 +128,7 @@ describe.each(['ES256', 'RS256'])('rotation of the %s key over two processes', (
     await eventually(async () => expect(await me(pair.second, accessToken)).toBe(401));
   });
 
-  it('names keys that do not exist', async () => {
+  it('reports keys that do not exist', async () => {
     for (const change of ['activate', 'retire', 'remove'])
       expect(await admin.refusal(`keys ${change} nothing`)).toBe('✘ there is no key "nothing"');
   });

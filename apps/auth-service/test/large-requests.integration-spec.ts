@@ -10,7 +10,7 @@ describe('large requests', () => {
   });
   afterAll(() => service.stop());
 
-  /** Sends everything before it reads anything, as many clients do. */
+  /** Sends the whole request before reading the response, like many clients. */
   function responseTo(path: string, bytes: number): Promise<string> {
     const { port } = service.app.getHttpServer().address() as AddressInfo;
     const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${String(bytes)}\r\n`;
@@ -34,7 +34,7 @@ describe('large requests', () => {
     ['/auth/logout', 413],
     ['/nowhere', 404],
   ])(
-    'of 100 MB to %s are answered, and the connection stays',
+    'of 100 MB to %s get a response, and the connection stays open',
     async (path, status) => {
       const received = await responseTo(path, 100_000_000);
       expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${String(status)} [^]*HTTP/1\\.1 200 [^]*"Pong"`));
@@ -42,7 +42,7 @@ describe('large requests', () => {
     60_000,
   );
 
-  it('with 12,000 form fields are refused before they are looked at', async () => {
+  it('with 12,000 form fields are refused before the fields are checked', async () => {
     const fields = Array.from({ length: 12_000 }, (_none, index) => `${index.toString(36)}=`).join('&');
     const { status, body } = await postTo(service.app, '/auth/token/openId')
       .type('application/x-www-form-urlencoded')

@@ -17,12 +17,15 @@ interface Tokens {
   refreshToken: string;
 }
 
-interface Answer extends Tokens {
+interface RefreshResponse extends Tokens {
   status: number;
   reason: number | undefined;
 }
 
-/** Longer than any validator reads back, and than a rotated refresh token may be presented again. */
+/**
+ * Exceeds the overlap of every validator's polls, and the time in which a rotated refresh token may be
+ * presented again.
+ */
 const HELD_SECONDS = 62;
 
 describe('commits that wait over a minute for a synchronous standby, on two replicas', () => {
@@ -56,7 +59,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
     expect(status).toBe(200);
     return body as Tokens;
   };
-  const refresh = async ({ refreshToken }: Tokens, replica = first): Promise<Answer> => {
+  const refresh = async ({ refreshToken }: Tokens, replica = first): Promise<RefreshResponse> => {
     const { status, body } = await postTo(replica, '/auth/token/refresh', { refreshToken });
     return { status, reason: body.rejectionReason, ...body };
   };
@@ -66,10 +69,8 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
   const revoke = async (key: string, { accessToken }: Tokens): Promise<number> =>
     (await bearerOf(agentOf(second).put(`/auth/revocations/${key}`), accessToken)).status;
 
-  /**
-   * Resolves, once it has begun, to a promise that resolves after so many seconds of the database's clock.
-   */
-  async function secondsUntil(seconds: number): Promise<{ passed: Promise<void> }> {
+  /** Starts a delay of `seconds` on the database's clock, and resolves to a promise of its end. */
+  async function startDelay(seconds: number): Promise<{ passed: Promise<void> }> {
     const { rows } = await superuser.query<{ at: Date }>(`SELECT now() + $1 * interval '1 second' AS at`, [
       seconds,
     ]);
@@ -86,7 +87,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
     return { passed };
   }
 
-  /** Requests that wait for a transaction that has not ended. */
+  /** Counts requests that wait for another transaction to end. */
   const waitingRequests = async (): Promise<number> => {
     const { rows } = await superuser.query<{ waiting: number }>(
       `SELECT count(*)::int AS waiting FROM pg_stat_activity WHERE wait_event IN ('transactionid', 'tuple')`,
@@ -105,12 +106,12 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
     await superuser.query('SELECT pg_reload_conf()');
   };
 
-  /** From when this resolves every commit waits, until `release`. */
+  /** Makes every later commit wait until `release` is called. */
   async function holdCommits(): Promise<{ release: () => Promise<void> }> {
     await reload(`ALTER SYSTEM SET synchronous_standby_names = 'absent'`);
     const probe = new Client({ connectionString: database.ownerUrl });
     await probe.connect();
-    // The setting is in force once a commit waits.
+    // The setting is in effect once a commit waits.
     let held: Promise<unknown> = Promise.resolve();
     let isHeld = false;
     while (!isHeld) {
@@ -129,7 +130,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
     return { release };
   }
 
-  it('end no session of a client that asks again, and every validator reads the revocation', async () => {
+  it('end no session of a client that retries, and every validator reads the revocation', async () => {
     const carl = await signIn('carl.customer', 2);
     const olga = await signIn('olga.owner', 16);
     const rita = await signIn('rita.resident', 8);
@@ -138,7 +139,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
       jti: claimsOf(olga.accessToken).jti as string,
       sid: claimsOf(rita.accessToken).sid as string,
     };
-    // One whose commit is in time, for comparison.
+    // For comparison, a rotation that commits in time.
     const gina = await signIn('gina.global', 2);
     expect((await refresh(gina)).status).toBe(200);
 
@@ -151,7 +152,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
         revoke(`${domain}/${identifier}`, ivy),
       );
       await eventually(async () => expect(await waitingCommits()).toBeGreaterThanOrEqual(4));
-      const { passed } = await secondsUntil(HELD_SECONDS);
+      const { passed } = await startDelay(HELD_SECONDS);
       expect(await Promise.all([rotating.then(({ status }) => status), ...revoking])).toEqual([
         503, 503, 503,
       ]);
@@ -160,11 +161,11 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
       await release();
       throw error;
     }
-    // These wait for the rotation, and are the first to see it.
+    // These requests wait for the rotation, and are the first to see it.
     const waiters = [refresh(carl, first), refresh(carl, second)];
     await eventually(async () => expect(await waitingRequests()).toBeGreaterThanOrEqual(2)).finally(release);
     const answers = await Promise.all(waiters);
-    let renewed: Answer | undefined;
+    let renewed: RefreshResponse | undefined;
     for (let tries = 0; renewed === undefined && tries < 100; tries += 1) {
       const answer = await refresh(carl, tries % 2 === 0 ? first : second);
       answers.push(answer);
@@ -173,7 +174,7 @@ describe('commits that wait over a minute for a synchronous standby, on two repl
     expect(new Set(answers.map(({ status }) => status))).not.toContain(401);
     expect((await refresh(renewed!)).reason).toBe(0);
 
-    // The window of a rotation whose commit was in time has passed.
+    // A rotation that committed in time can no longer be repeated.
     expect(await refresh(gina)).toMatchObject({ status: 401, reason: 6 });
     for (const replica of [first, second])
       await eventually(async () => {

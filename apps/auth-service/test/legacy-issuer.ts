@@ -4,12 +4,12 @@ export const LEGACY_ISSUER = 'https://legacy.platform.test';
 const AUDIENCE = 'old';
 const KEY = { kid: 'legacy', secret: randomBytes(32).toString('base64url') };
 
-/** What a replica has to be told of the legacy issuer. */
+/** A replica's settings for the legacy issuer. */
 export const LEGACY_ENVIRONMENT = {
   LEGACY_ISSUERS: JSON.stringify([{ issuer: LEGACY_ISSUER, audience: AUDIENCE, keys: [KEY] }]),
 };
 
-/** A token of the legacy issuer. @param claims over those that it would have */
+/** Returns a token of the legacy issuer. @param claims override the default claims */
 export function legacyToken(claims: object): string {
   const iat = Math.floor(Date.now() / 1_000);
   const registered = { iss: LEGACY_ISSUER, aud: AUDIENCE, sub: 'gina', jti: randomUUID() };

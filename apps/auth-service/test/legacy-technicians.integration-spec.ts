@@ -7,7 +7,7 @@ import { LEGACY_ENVIRONMENT, LEGACY_ISSUER, legacyToken } from './legacy-issuer'
 
 const PER_MINUTE = 2;
 
-/** Technicians whom only a legacy issuer names: its tokens for them have neither person nor user. */
+/** The legacy issuer's tokens for these technicians name neither a person nor a user. */
 describe('a technician of a legacy issuer', () => {
   let service: AuthFixture;
   beforeAll(async () => {
@@ -25,13 +25,13 @@ describe('a technician of a legacy issuer', () => {
   const revokeSubject = (sub: string, token: string): Promise<number> =>
     revoke(`sub/${encodeURIComponent(subjectOf(sub))}`, token);
 
-  /** 404: the token is valid. */
+  /** Returns 404 if the token is valid. */
   const statusOf = async (token: string): Promise<number> =>
     (await service.get('/auth/revocations/jti/unknown', token)).status;
   const expectRevoked = (token: string): Promise<void> =>
     eventually(async () => expect(await statusOf(token)).toBe(401));
 
-  it('has all tokens revoked by an administrator, and others of the issuer keep theirs', async () => {
+  it('loses all tokens when an administrator revokes them, but other subjects of the issuer do not', async () => {
     const login = await service.post('/auth/token/user', { user: 'ivy.internal', password: PASSWORD });
     const [token, other] = [tokenOf('t/17'), tokenOf('t/18')];
     expect(await statusOf(token)).toBe(404);
@@ -41,7 +41,7 @@ describe('a technician of a legacy issuer', () => {
     expect(await statusOf(other)).toBe(404);
   });
 
-  it('has all tokens revoked by an operator', async () => {
+  it('loses all tokens when an operator revokes them', async () => {
     const admin = administrator(service.database.ownerUrl);
     const token = tokenOf('t/19');
     expect(await statusOf(token)).toBe(404);
@@ -51,7 +51,7 @@ describe('a technician of a legacy issuer', () => {
     await expectRevoked(token);
   });
 
-  it('revokes itself, whatever it and others have revoked of strangers', async () => {
+  it('may revoke itself even after exhausting its quota on others', async () => {
     const token = tokenOf('t/20');
     for (let n = 0; n < PER_MINUTE; n += 1) expect(await revoke(`jti/${randomUUID()}`, token)).toBe(200);
     expect(await revoke(`jti/${randomUUID()}`, token)).toBe(429);

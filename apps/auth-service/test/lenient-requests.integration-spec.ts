@@ -29,7 +29,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     return { status, ...body };
   };
 
-  it('ignores unknown members, and takes null in an optional member for absence', async () => {
+  it('ignores unknown members, and treats null in an optional member as absent', async () => {
     const extra = { unknown: { deep: [1] }, Persona: null };
     await expectOutcome(
       service.post('/auth/token/user', { user: 'carl.customer', password: PASSWORD, ...extra }),
@@ -49,7 +49,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     await expectOutcome(service.post('/auth/token/trustedToken', { token: accessToken, ...extra }), GOOD);
   });
 
-  it.each(['/auth/token/openId', '/auth/token/user/AzureADLogOn'])('%s takes a form only', async (path) => {
+  it.each(['/auth/token/openId', '/auth/token/user/AzureADLogOn'])('%s accepts only a form', async (path) => {
     const { body } = await service.post(path, { state: 'x', code: 'y' });
     expect(body).toMatchObject({
       rejectionReason: 7,
@@ -57,7 +57,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     });
   });
 
-  it('says to a form where JSON is wanted that it must be JSON', async () => {
+  it('refuses a form where JSON is required, and says so', async () => {
     const { body } = await agentOf(service.app)
       .post('/auth/token/user')
       .type('form')
@@ -68,7 +68,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     });
   });
 
-  /** Sends a header as many times as it has values, which supertest cannot. */
+  /** Sends one Authorization header per value, which supertest cannot do. */
   function send(
     method: string,
     path: string,
@@ -89,7 +89,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
     });
   }
 
-  it('takes two Authorization headers for none that can be read', async () => {
+  it('treats two Authorization headers as unreadable', async () => {
     const bearer = `Bearer ${(await tokens()).accessToken}`;
     expect((await send('GET', '/auth/me', [bearer])).status).toBe(200);
     expect((await send('GET', '/auth/me', [bearer, bearer])).status).toBe(401);
@@ -106,7 +106,7 @@ describe('lenient bodies, strict headers, limited applications', () => {
       );
     afterEach(() => limit(null));
 
-    it('gets tokens for nobody else, in any flow', async () => {
+    it('gets tokens for no other user, in any flow', async () => {
       const { refreshToken, accessToken } = await tokens();
       await limit(['olga.owner', 'tess.tech']);
       const login = { user: 'carl.customer', password: PASSWORD };
@@ -129,14 +129,14 @@ describe('lenient bodies, strict headers, limited applications', () => {
       await expectOutcome(service.post('/auth/token/refresh', { refreshToken }), GOOD);
     });
 
-    it('gets them for whoever is named, in any case, by any account', async () => {
+    it('gets them for the named users, in any letter case and by any of their accounts', async () => {
       await limit(['olga.owner', 'tess.tech']);
       expect((await tokens({ persona: 16, userName: 'Olga.OWNER' })).status).toBe(200);
       const tess = await tokens({ persona: 4, userName: 'tess.tech' });
       await expectOutcome(service.post('/auth/token/refresh', { refreshToken: tess.refreshToken }), GOOD);
     });
 
-    it('is what the services of the platform use', async () => {
+    it('includes the platform’s own services', async () => {
       const services = { applicationKey: 'platform-services', sharedSecret: PLATFORM_SECRET, persona: 1 };
       const ask = (userName: string) => service.post('/auth/token/trust-simple', { ...services, userName });
       await expectOutcome(ask('svc.platform'), GOOD);

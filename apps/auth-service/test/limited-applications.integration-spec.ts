@@ -29,9 +29,9 @@ describe('an application limited in personas', () => {
   afterAll(() => service.stop());
 
   const rolesOf = (accessToken: string): string[] => claimsOf(accessToken).roles as string[];
-  const with_ = (granted: boolean): string[] => (granted ? ['Auditor', ROLE] : ['Auditor']);
+  const rolesIf = (granted: boolean): string[] => (granted ? ['Auditor', ROLE] : ['Auditor']);
 
-  /** Signs Gina in, by every flow that she can use. */
+  /** Signs Gina in by each flow that she can use. */
   const SIGN_INS: Record<string, (key: string) => Promise<{ accessToken: string; refreshToken: string }>> = {
     'trust-simple': async (applicationKey) => {
       const request = { applicationKey, sharedSecret: secrets.get(applicationKey), ...GINA };
@@ -63,40 +63,40 @@ describe('an application limited in personas', () => {
     ['allowed', true],
     ['allowed-too', true],
     ['unlimited', true],
-  ])('%s: an administrator, %s', (key, granted) => {
-    it.each(Object.keys(SIGN_INS))('after %s, and in every token that follows', async (flow) => {
+  ])('%s: tokens of an administrator have the role: %s', (key, granted) => {
+    it.each(Object.keys(SIGN_INS))('after %s, and in every later token', async (flow) => {
       const { accessToken, refreshToken } = await SIGN_INS[flow]!(key);
-      expect(rolesOf(accessToken)).toEqual(with_(granted));
-      expect(await me(accessToken)).toEqual(with_(granted));
+      expect(rolesOf(accessToken)).toEqual(rolesIf(granted));
+      expect(await me(accessToken)).toEqual(rolesIf(granted));
       const renewed = await refresh(refreshToken);
-      expect(rolesOf(renewed.accessToken)).toEqual(with_(granted));
-      expect(rolesOf(await exchange(renewed.accessToken))).toEqual(with_(granted));
+      expect(rolesOf(renewed.accessToken)).toEqual(rolesIf(granted));
+      expect(rolesOf(await exchange(renewed.accessToken))).toEqual(rolesIf(granted));
       const listed = await service.get('/auth/revocations?minDate=2020-01-01', accessToken);
       expect(listed.status).toBe(granted ? 200 : 403);
     });
   });
 
-  it('loses the administrators with the permission, at the next refresh and exchange, and gets them back', async () => {
+  it('loses the role with the permission at the next refresh and exchange, and regains it', async () => {
     const first = await SIGN_INS['trust-simple']!('allowed');
     await admin.json('applications update allowed --no-administrators');
-    expect(await me(first.accessToken)).toEqual(with_(false));
-    expect(rolesOf(await exchange(first.accessToken))).toEqual(with_(false));
+    expect(await me(first.accessToken)).toEqual(rolesIf(false));
+    expect(rolesOf(await exchange(first.accessToken))).toEqual(rolesIf(false));
     const second = await refresh(first.refreshToken);
-    expect(rolesOf(second.accessToken)).toEqual(with_(false));
+    expect(rolesOf(second.accessToken)).toEqual(rolesIf(false));
     await admin.json('applications update allowed --allow-administrators');
-    expect(rolesOf((await refresh(second.refreshToken)).accessToken)).toEqual(with_(true));
-    // A token is never exchanged for more than it grants.
-    expect(rolesOf(await exchange(second.accessToken))).toEqual(with_(false));
+    expect(rolesOf((await refresh(second.refreshToken)).accessToken)).toEqual(rolesIf(true));
+    // An exchange never grants more than the exchanged token.
+    expect(rolesOf(await exchange(second.accessToken))).toEqual(rolesIf(false));
   });
 
-  it('gets no administrators by being disabled', async () => {
+  it('does not get the role by being disabled', async () => {
     const { accessToken } = await SIGN_INS['trust-simple']!('limited');
     await admin.json('applications disable limited');
-    expect(await me(accessToken)).toEqual(with_(false));
+    expect(await me(accessToken)).toEqual(rolesIf(false));
     await admin.json('applications enable limited');
   });
 
-  it('shows in the list', async () => {
+  it('is shown in the list', async () => {
     const { out } = await admin.run('applications list');
     expect(out).toMatch(/ADMINISTRATORS/);
     const listed = await admin.json('applications list');

@@ -49,7 +49,7 @@ describe('a password login that fails', () => {
       return found;
     });
 
-  it('says why in the audit trail, under the folded name, and the same to everybody else', async () => {
+  it('records the reason in the audit trail under the folded name, and returns the same response for all', async () => {
     const answers = new Set([
       await login('Carl.CUSTOMER'),
       await login('nobody.here'),
@@ -63,7 +63,7 @@ describe('a password login that fails', () => {
     ]);
   });
 
-  it('says that an account has no password', async () => {
+  it('records that an account has no password', async () => {
     await service.database.query(
       `UPDATE internal_legacy.internal_user SET password_hash = NULL WHERE user_id = 9001`,
     );
@@ -73,7 +73,7 @@ describe('a password login that fails', () => {
     ]);
   });
 
-  it('says that an account is locked, whether or not the password was right', async () => {
+  it('records that an account is locked, whether or not the password was right', async () => {
     for (let turn = 0; turn < 6; turn += 1) await login('olga.owner');
     await login('olga.owner', PASSWORD);
     const details = (await rows(7, 'olga.owner')).map(({ detail }) => detail);
@@ -85,7 +85,7 @@ describe('a password login that fails', () => {
     ]);
   });
 
-  it('answers alike for known and unknown applications, until the password is right', async () => {
+  it('returns the same for known and unknown applications, until the password is right', async () => {
     const answers = ['demo-backend', 'nobody', 'demo-reports'].map((key) =>
       login('carl.customer', 'wrong', key),
     );
@@ -95,7 +95,7 @@ describe('a password login that fails', () => {
     expect(await login('carl.customer', PASSWORD, 'nobody')).toContain('"rejectionReason":8');
   });
 
-  it.each(Object.entries(HASHES))('takes %s for a wrong password', async (_, hash) => {
+  it.each(Object.entries(HASHES))('treats %s as a wrong password', async (_, hash) => {
     await service.database.query(
       'UPDATE person_directory.person SET password_hash = $1 WHERE person_id = 1003',
       [hash],

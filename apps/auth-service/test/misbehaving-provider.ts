@@ -6,36 +6,36 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 type Claims = Record<string, unknown>;
-interface Answer {
+interface Reply {
   status?: number;
   headers?: Record<string, string>;
   body?: unknown;
 }
 
-/** What the provider does at its token endpoint. */
+/** The provider's behaviour at its token endpoint. */
 export interface Behaviour {
   claims?: Claims;
   header?: Record<string, unknown>;
-  /** The key that signs; by default the published one. */
+  /** The key that signs. Default: the published one. */
   key?: KeyObject;
-  /** Instead of a signed ID token. */
+  /** Replaces the signed ID token. */
   idToken?: (signed: string, claims: Claims) => string | undefined;
-  /** Instead of tokens. */
-  answer?: Answer;
-  /** The connection stays open and nothing comes. */
+  /** Replaces the token response. */
+  reply?: Reply;
+  /** Keeps the connection open without a response. */
   hangs?: boolean;
 }
 
 const KID = 'key-1';
 
-/** An OpenID provider that does what `oidc-provider` cannot be made to do. */
+/** An OpenID provider with faults that `oidc-provider` cannot simulate. */
 export class MisbehavingProvider {
   readonly key = generateKeyPairSync('rsa', { modulusLength: 2048 });
   behaviour: Behaviour = {};
-  /** Answers instead of the metadata and the keys. */
-  metadata: ((normal: Claims) => Answer) | null = null;
-  keys: Answer | null = null;
-  /** Paths asked for so far. */
+  /** Replace the responses with the metadata and the keys. */
+  metadata: ((normal: Claims) => Reply) | null = null;
+  keys: Reply | null = null;
+  /** Paths requested so far. */
   readonly requests: string[] = [];
   /** Fields of the last token request. */
   tokenRequest = new URLSearchParams();
@@ -48,7 +48,7 @@ export class MisbehavingProvider {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const provider = new MisbehavingProvider(server);
-    server.on('request', (request, response) => void provider.answer(request, response));
+    server.on('request', (request, response) => void provider.handle(request, response));
     return provider;
   }
 
@@ -63,7 +63,7 @@ export class MisbehavingProvider {
     await closed;
   }
 
-  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url!;
     this.requests.push(path);
     if (path === '/token') {
@@ -71,16 +71,16 @@ export class MisbehavingProvider {
       this.tokenRequest = new URLSearchParams(Buffer.concat(chunks as Buffer[]).toString());
       if (this.behaviour.hangs === true) return;
     }
-    const { status = 200, headers = { 'content-type': 'application/json' }, body } = this.answerTo(path);
+    const { status = 200, headers = { 'content-type': 'application/json' }, body } = this.replyTo(path);
     response.writeHead(status, headers);
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   }
 
-  private answerTo(path: string): Answer {
+  private replyTo(path: string): Reply {
     if (path === '/.well-known/openid-configuration')
       return this.metadata?.(this.normal()) ?? { body: this.normal() };
     if (path === '/jwks') return this.keys ?? { body: { keys: [this.published()] } };
-    if (path === '/token') return this.behaviour.answer ?? { body: this.tokens() };
+    if (path === '/token') return this.behaviour.reply ?? { body: this.tokens() };
     return { status: 404, body: {} };
   }
 
@@ -128,12 +128,12 @@ export class MisbehavingProvider {
   }
 }
 
-/** A token without a signature. */
+/** Returns a token without a signature. */
 export function unsigned(claims: Claims): string {
   return `${encode({ alg: 'none' })}.${encode(claims)}.`;
 }
 
-/** A token signed with a shared secret. */
+/** Returns a token signed with a shared secret. */
 export function macSigned(claims: Claims, secret: string): string {
   const text = `${encode({ alg: 'HS256', kid: KID })}.${encode(claims)}`;
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;

@@ -13,7 +13,7 @@ const { describe: describeWithBrowser } = testsThatNeed(
   chromium === null ? 'no chromium (.ci/install chromium brings it)' : null,
 );
 
-describeWithBrowser('single sign-on that ends at an application, in a real browser', () => {
+describeWithBrowser('single sign-on that returns to an application, in a real browser', () => {
   let database: TestDatabase;
   let provider: IdentityProviderProcess;
   let service: ReplicaProcess;
@@ -66,7 +66,7 @@ describeWithBrowser('single sign-on that ends at an application, in a real brows
     expect(await walk('signs-in', 'carl.customer')).toBe('Signed in as Carl Customer');
   }, 60_000);
 
-  it('needs no password again while the provider knows him', async () => {
+  it('needs no password while his session at the provider lasts', async () => {
     const title = await browser.walk('signs-in-again', async (page) => {
       await page.goto(application.signInUrl);
       await page.waitForURL(`${application.returnUrl}**`);
@@ -75,7 +75,7 @@ describeWithBrowser('single sign-on that ends at an application, in a real brows
     expect(title).toBe('Signed in as Carl Customer');
   }, 60_000);
 
-  it('tells the application that Nora is nobody here', async () => {
+  it('tells the application that Nora is refused', async () => {
     await browser.forgetCookies();
     expect(await walk('refuses', 'nora.nobody')).toBe('Not signed in: access_denied');
   }, 60_000);

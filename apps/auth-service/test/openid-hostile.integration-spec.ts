@@ -43,7 +43,7 @@ describe('single sign-on with a provider that misbehaves', () => {
     await provider.stop();
   });
 
-  /** A replica that knows nothing of the provider yet. */
+  /** Starts a replica that has not yet contacted the provider. */
   async function freshReplica(): Promise<string> {
     const replica = await startReplica(service.database.url, { environment: environment() });
     replicas.push(replica);
@@ -68,7 +68,7 @@ describe('single sign-on with a provider that misbehaves', () => {
     return { status, reason: body.rejectionReason, accessToken: body.accessToken };
   }
 
-  it('signs in while it behaves, and redeems the code with verifier, redirect URI and secret', async () => {
+  it('signs in while it behaves correctly, and redeems the code with verifier, redirect URI and secret', async () => {
     const { status, accessToken } = await signIn({});
     expect(status).toBe(200);
     expect(claimsOf(accessToken)).toMatchObject({ sub: 'personid:1001' });
@@ -82,7 +82,7 @@ describe('single sign-on with a provider that misbehaves', () => {
     });
   });
 
-  it('takes over when the person proved who they are, but never from the future', async () => {
+  it('adopts the provider’s authentication time, but never one in the future', async () => {
     const anHourAgo = Math.floor(Date.now() / 1_000) - 3_600;
     const early = claimsOf((await signIn({ claims: { auth_time: anHourAgo } })).accessToken);
     expect(early.auth_time).toBe(anHourAgo);
@@ -106,11 +106,11 @@ describe('single sign-on with a provider that misbehaves', () => {
     ['another issuer', { claims: { iss: 'https://another.example' } }],
     ['another audience', { claims: { aud: 'another' } }],
     ['several audiences and another authorized party', { claims: { aud: ['auth-service', 'b'], azp: 'b' } }],
-    ['its lifetime over', { claims: { iat: LONG_AGO, exp: LONG_AGO + 300 } }],
+    ['an expired lifetime', { claims: { iat: LONG_AGO, exp: LONG_AGO + 300 } }],
     ['no expiry', { claims: { exp: undefined } }],
-    ['no time at which the person signed in', { claims: { auth_time: undefined } }],
-    ['a person who signed in too long ago', { claims: { auth_time: LONG_AGO } }],
-    ['a time of sign-in that is text', { claims: { auth_time: 'now' } }],
+    ['no authentication time', { claims: { auth_time: undefined } }],
+    ['an authentication too long ago', { claims: { auth_time: LONG_AGO } }],
+    ['a text as authentication time', { claims: { auth_time: 'now' } }],
     ['no subject', { claims: { sub: undefined } }],
   ])('refuses an ID token with %s', async (_, behaviour) => {
     expect(await signIn(behaviour)).toMatchObject({ status: 401, reason: 1 });
@@ -118,9 +118,9 @@ describe('single sign-on with a provider that misbehaves', () => {
 
   it.each<[string, Behaviour]>([
     ['no ID token at all', { idToken: () => undefined }],
-    ['an ID token that is none', { idToken: () => 'x.y.z' }],
-    ['the word that the code is not valid', { answer: { status: 400, body: { error: 'invalid_grant' } } }],
-  ])('refuses a sign-in that ends with %s', async (_, behaviour) => {
+    ['a malformed ID token', { idToken: () => 'x.y.z' }],
+    ['the error that the code is not valid', { reply: { status: 400, body: { error: 'invalid_grant' } } }],
+  ])('refuses a token response with %s', async (_, behaviour) => {
     expect(await signIn(behaviour)).toMatchObject({ status: 401, reason: 1 });
   });
 
@@ -134,22 +134,22 @@ describe('single sign-on with a provider that misbehaves', () => {
   });
 
   it.each<[string, Behaviour]>([
-    ['fails', { answer: { status: 500, body: {} } }],
-    ['shows a page', { answer: { headers: { 'content-type': 'text/html' }, body: '<h1>Maintenance</h1>' } }],
-    ['sends elsewhere', { answer: { status: 302, headers: { location: 'http://127.0.0.1:9' }, body: '' } }],
-    ['wants fewer requests', { answer: { status: 429, body: {} } }],
-    ['does not know this service', { answer: { status: 401, body: { error: 'invalid_client' } } }],
+    ['fails', { reply: { status: 500, body: {} } }],
+    ['shows a page', { reply: { headers: { 'content-type': 'text/html' }, body: '<h1>Maintenance</h1>' } }],
+    ['sends elsewhere', { reply: { status: 302, headers: { location: 'http://127.0.0.1:9' }, body: '' } }],
+    ['limits the rate', { reply: { status: 429, body: {} } }],
+    ['does not know this service', { reply: { status: 401, body: { error: 'invalid_client' } } }],
     [
       'challenges this service',
-      { answer: { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' }, body: '' } },
+      { reply: { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' }, body: '' } },
     ],
     ['hangs', { hangs: true }],
-  ])('answers 503 when the token endpoint %s', async (_, behaviour) => {
+  ])('returns 503 when the token endpoint %s', async (_, behaviour) => {
     expect(await signIn(behaviour)).toMatchObject({ status: 503, reason: undefined });
     expect(await signIn({})).toMatchObject({ status: 200 });
   });
 
-  it('answers 503 when the keys cannot be had, and recovers', async () => {
+  it('returns 503 while the keys are unavailable, and recovers', async () => {
     const replicaUrl = await freshReplica();
     provider.keys = { status: 500, body: {} };
     expect(await signIn({}, { replicaUrl })).toMatchObject({ status: 503, reason: undefined });
@@ -161,11 +161,11 @@ describe('single sign-on with a provider that misbehaves', () => {
     ['of another issuer', (normal: object) => ({ body: { ...normal, issuer: 'https://another.example' } })],
     ['without endpoints', () => ({ body: { issuer: provider.issuer } })],
     [
-      'with an endpoint that is no address',
+      'with an endpoint that is not a URL',
       (normal: object) => ({ body: { ...normal, token_endpoint: '/token' } }),
     ],
-    ['that is no JSON', () => ({ body: '{' })],
-  ])('answers 503 at the start with metadata %s', async (_, metadata) => {
+    ['that is not JSON', () => ({ body: '{' })],
+  ])('returns 503 at the start with metadata %s', async (_, metadata) => {
     const replicaUrl = await freshReplica();
     provider.metadata = metadata;
     const response = await fetch(`${replicaUrl}/auth/token/sso/initiate`, { redirect: 'manual' });
@@ -186,7 +186,7 @@ describe('single sign-on with a provider that misbehaves', () => {
   });
 });
 
-/** Another subject under the old signature. */
+/** Changes the subject but keeps the signature. */
 function tamper(token: string): string {
   const [header, payload, signature] = token.split('.') as [string, string, string];
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object;

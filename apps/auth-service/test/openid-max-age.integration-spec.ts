@@ -9,21 +9,21 @@ import { REFUSED, SIGNED_IN, SignOnFixture, outcome } from './sign-on-fixture';
 
 const YEAR_SECONDS = 365 * 24 * 60 * 60;
 
-describe('single sign-on with a session at the provider that is older than our rules allow', () => {
+describe('single sign-on with a provider session older than the maximum age', () => {
   let fixture: SignOnFixture;
   beforeAll(async () => {
     fixture = await SignOnFixture.start({ SIGN_IN_AGE_SECONDS: String(YEAR_SECONDS + 3_600) });
   }, 90_000);
   afterAll(() => fixture.stop());
 
-  it('asks the provider for the age that sessions may have here', async () => {
+  it('requests the maximum age of sessions here', async () => {
     const url = await new SignInBrowser().initiate(fixture.first);
     expect(url.searchParams.get('max_age')).toBe(String(YEAR_SECONDS));
-    // The provider lists auth_time: it need not ask users who are signed in there.
+    // The provider lists auth_time, so users with a session there need not log in again.
     expect(url.searchParams.has('prompt')).toBe(false);
   });
 
-  it('refuses what the provider answers from it, and has the user sign in again', async () => {
+  it('refuses a response based on the old session, and makes the user sign in again', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
     expect(outcome(await browser.complete(fixture.second, fields))).toEqual(REFUSED);
     expect(await browser.isAskedToSignIn(await browser.initiate(fixture.first))).toBe(true);
@@ -37,7 +37,7 @@ describe('single sign-on with a provider that does not list auth_time', () => {
   }, 90_000);
   afterAll(() => fixture.stop());
 
-  it('has the user sign in anew each time, and takes over when that was', async () => {
+  it('makes the user sign in again each time, and adopts the authentication time', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
     const answer = await browser.complete(fixture.second, fields);
     expect(outcome(answer)).toEqual(SIGNED_IN);
@@ -49,7 +49,7 @@ describe('single sign-on with a provider that does not list auth_time', () => {
   });
 });
 
-describe('the age of sign-ins by single sign-on', () => {
+describe('the maximum age of single sign-ons', () => {
   let provider: MisbehavingProvider;
   let service: AuthFixture;
   let url: string;
@@ -92,7 +92,7 @@ describe('the age of sign-ins by single sign-on', () => {
     return { browser, sentTo, fields: { state, code: 'code-of-the-provider', iss: provider.issuer } };
   }
 
-  it('is at most what refreshing and exchanging tokens allow, whichever is shorter', async () => {
+  it('is the shorter of the limits for refreshes and exchanges', async () => {
     const { browser, fields, sentTo } = await begin();
     expect(sentTo.searchParams.get('max_age')).toBe('3600');
     provider.behaviour = { claims: { auth_time: ago(3_500) } };
@@ -106,7 +106,7 @@ describe('the age of sign-ins by single sign-on', () => {
     ['none', undefined],
     ['others', ['iss', 'sub']],
     ['something that is no list', 'auth_time'],
-  ])('has the provider ask the user where its metadata lists claims: %s', async (_, claims) => {
+  ])('makes the provider ask the user if its metadata lists claims: %s', async (_, claims) => {
     const replica = await startReplica(service.database.url, { environment: environment() });
     replicas.push(replica);
     provider.metadata = (normal) => ({ body: { ...normal, claims_supported: claims } });
@@ -114,7 +114,7 @@ describe('the age of sign-ins by single sign-on', () => {
     expect(sentTo.searchParams.get('prompt')).toBe('login');
   });
 
-  it('does not matter to a sign-in that a replica of the release before has begun', async () => {
+  it('does not apply to a sign-in that a replica of release 1.0.0 began', async () => {
     const { browser, fields } = await begin();
     const box = service.app.get(SecretBox);
     const [row] = await service.database.query<{ state_hash: Buffer; sealed_secrets: Buffer }>(

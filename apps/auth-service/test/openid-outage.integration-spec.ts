@@ -3,7 +3,7 @@ import { startReplica } from './auth-fixture';
 import { OPENID_CLIENT } from './identity-provider-process';
 import { SIGNED_IN, SignOnFixture, outcome } from './sign-on-fixture';
 
-describe('single sign-on while the provider changes or is away', () => {
+describe('single sign-on while the provider changes or is down', () => {
   let fixture: SignOnFixture;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
@@ -17,7 +17,7 @@ describe('single sign-on while the provider changes or is away', () => {
     expect(outcome(await fixture.signIn('carl.customer'))).toEqual(SIGNED_IN);
   });
 
-  it('answers 503 within a bounded time while the provider is down or hangs, and recovers by itself', async () => {
+  it('returns 503 within a bounded time while the provider is down or hangs, and recovers', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
     const unavailable = async (sent: () => Promise<Response>): Promise<void> => {
       const startedMs = performance.now();
@@ -51,22 +51,22 @@ describe('single sign-on while the provider changes or is away', () => {
     expect(outcome(await fixture.signIn('carl.customer'))).toEqual(SIGNED_IN);
   });
 
-  it('keeps a sign-in for later when a replica that knows nothing of the provider cannot ask it', async () => {
+  it('does not consume a sign-in when a replica without the provider’s metadata cannot fetch it', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
-    const ignorant = await startReplica(fixture.database.url, {
+    const isolated = await startReplica(fixture.database.url, {
       environment: {
         ...OPENID_CLIENT,
         OPENID_ISSUER: 'http://127.0.0.1:9',
         OPENID_HTTP_ALLOWED: 'true',
       },
     });
-    const answer = await browser.complete(await ignorant.getUrl(), fields);
-    await ignorant.close();
+    const answer = await browser.complete(await isolated.getUrl(), fields);
+    await isolated.close();
     expect(answer.status).toBe(503);
     expect(outcome(await browser.complete(fixture.first, fields))).toEqual(SIGNED_IN);
   });
 
-  it('answers 503 while the database is out of reach, and the sign-in under way goes on afterwards', async () => {
+  it('returns 503 while the database is unreachable, and the sign-in can continue afterwards', async () => {
     const { environment } = fixture;
     const database = await TcpProxy.start(fixture.database.url);
     const replica = await startReplica(database.url, { environment });

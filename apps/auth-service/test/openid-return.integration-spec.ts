@@ -27,7 +27,7 @@ const PARAMETERS = {
 
 describe('single sign-on that returns to an application, from the first replica to the second', () => {
   let fixture: SignOnFixture;
-  /** A replica in this process, whose responses are held to the API document. */
+  /** A replica in this process, whose responses are checked against the API document. */
   let documented: NestFastifyApplication;
   beforeAll(async () => {
     fixture = await SignOnFixture.start();
@@ -52,7 +52,7 @@ describe('single sign-on that returns to an application, from the first replica 
       .query({ ...PARAMETERS, ...change })
       .then((response) => response);
 
-  /** Signs in, up to where the browser goes with the provider's form. */
+  /** Signs in, and returns the URL to which the browser is redirected after the provider's form. */
   async function signIn(login: string, replica = fixture.second, path?: string): Promise<URL> {
     const browser = new SignInBrowser();
     const query = new URLSearchParams(PARAMETERS).toString();
@@ -73,7 +73,7 @@ describe('single sign-on that returns to an application, from the first replica 
 
   const NO_SUCH_CODE = { status: 401, reason: 1 };
 
-  it('brings a code and the state, which are good for tokens once', async () => {
+  it('returns a code and the state, and the code yields tokens once', async () => {
     const location = await signIn('carl.customer');
     expect([...location.searchParams.keys()]).toEqual(['tenant', 'code', 'state']);
     expect(location.searchParams.get('state')).toBe(STATE);
@@ -89,14 +89,14 @@ describe('single sign-on that returns to an application, from the first replica 
   });
 
   it.each(['/auth/token/openId', '/auth/token/user/AzureADLogOn'])(
-    'goes back from %s as is documented',
+    'returns from %s as documented',
     async (path) => {
       const location = await signIn('carl.customer', await documented.getUrl(), path);
       await expectOutcome(exchange(location.searchParams.get('code')!), { status: 200, reason: 0 });
     },
   );
 
-  it('gives one of many requests the tokens, whichever replica they ask', async () => {
+  it('gives tokens to exactly one of many concurrent requests, on any replica', async () => {
     const code = await codeOf();
     const replicas = [fixture.first, fixture.second];
     const statuses = await Promise.all(
@@ -105,7 +105,7 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(statuses.sort()).toEqual([200, ...Array.from({ length: 9 }, () => 401)]);
   });
 
-  it('is of no use to whoever lacks the verifier, and stays good for its owner', async () => {
+  it('is useless without the verifier, and stays valid for its owner', async () => {
     const code = await codeOf();
     const other = { codeVerifier: randomBytes(48).toString('base64url') };
     await expectOutcome(exchange(code, other), NO_SUCH_CODE);
@@ -117,14 +117,14 @@ describe('single sign-on that returns to an application, from the first replica 
 
   it.each([
     ['expires', 'now()'],
-    ['is over where a clock that was ahead has dated it', `expires_at + interval '1 hour'`],
+    ['ends early if a clock that was ahead dated it', `expires_at + interval '1 hour'`],
   ])('%s', async (_, expiresAt) => {
     const code = await codeOf();
     await fixture.database.query(`UPDATE auth.sign_on_code SET expires_at = ${expiresAt}`);
     await expectOutcome(exchange(code, { sharedSecret: null }), NO_SUCH_CODE);
   });
 
-  it('resolves the user anew when the code is exchanged', async () => {
+  it('resolves the user again when the code is exchanged', async () => {
     const code = await codeOf();
     const disable = (disabled: boolean): Promise<unknown> =>
       fixture.database.query(`UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1001`, [
@@ -141,7 +141,7 @@ describe('single sign-on that returns to an application, from the first replica 
         `UPDATE auth.application SET allow_administrators = true, allowed_personas = 31 WHERE application_key = 'demo-reports'`,
       ),
     );
-    /** Neither the user nor the application is one that is revoked. */
+    /** Returns a token. Neither the user nor the application is among those revoked. */
     async function tokenOf(userName: string, persona: number): Promise<string> {
       const body = { ...REPORTS, persona, userName };
       const response = await postTo(fixture.first, '/auth/token/trust-simple', body);
@@ -155,7 +155,7 @@ describe('single sign-on that returns to an application, from the first replica 
     afterEach(() => fixture.database.query('DELETE FROM auth.revocations'));
 
     it.each(['svc-personid/1001', 'sub/personid:1001', 'client_id/demo-backend'])(
-      'of %s its older codes are good for nothing, and new ones are',
+      'of %s its older codes are invalid and new ones are valid',
       async (key) => {
         const code = await codeOf();
         await revoke(key);
@@ -164,14 +164,14 @@ describe('single sign-on that returns to an application, from the first replica 
       },
     );
 
-    it('so are codes that the replica of an older release made', async () => {
+    it('codes from a replica of release 1.0.0 are invalid too', async () => {
       const code = await codeOf();
       await fixture.database.query('UPDATE auth.sign_on_code SET evidence_at = NULL');
       await revoke('svc-personid/1001');
       await expectOutcome(exchange(code), NO_SUCH_CODE);
     });
 
-    it('so is the code of a sign-in that began before and ended after it', async () => {
+    it('the code of a sign-in that began before and ended after it is invalid', async () => {
       const browser = new SignInBrowser();
       const query = new URLSearchParams(PARAMETERS).toString();
       const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), 'carl.customer');
@@ -180,7 +180,7 @@ describe('single sign-on that returns to an application, from the first replica 
       await expectOutcome(exchange(location.searchParams.get('code')!), NO_SUCH_CODE);
     });
 
-    it('by a stranger a code stays good', async () => {
+    it('by a stranger a code stays valid', async () => {
       const code = await codeOf();
       await revoke('svc-personid/1001', await tokenOf('olga.owner', 16));
       await expectOutcome(exchange(code), { status: 200, reason: 0 });
@@ -195,7 +195,7 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(Object.fromEntries(location.searchParams)).toEqual({ tenant: '7', error, state: STATE });
   });
 
-  it('returns with what the provider refuses, and with what the application may no longer do', async () => {
+  it('returns with an error when the provider refuses, or the flow is no longer allowed', async () => {
     const browser = new SignInBrowser();
     const begin = async (): Promise<string> => {
       const query = new URLSearchParams(PARAMETERS).toString();
@@ -218,7 +218,7 @@ describe('single sign-on that returns to an application, from the first replica 
   });
 
   it.each([
-    ['a challenge that is none', { codeChallenge: 'short' }],
+    ['an invalid challenge', { codeChallenge: 'short' }],
     ['no challenge', { codeChallenge: undefined }],
     ['two challenges', { codeChallenge: [PARAMETERS.codeChallenge, PARAMETERS.codeChallenge] }],
     ['a state that is too long', { state: 'x'.repeat(1_025) }],
@@ -241,7 +241,7 @@ describe('single sign-on that returns to an application, from the first replica 
     await expectOutcome(initiate(change), { status, reason });
   });
 
-  it('returns while the provider is away', async () => {
+  it('returns with an error while the provider is down', async () => {
     const browser = new SignInBrowser();
     const query = new URLSearchParams(PARAMETERS).toString();
     const fields = await browser.signIn(await browser.initiate(fixture.first, {}, query), 'carl.customer');
@@ -251,7 +251,7 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(location.searchParams.get('error')).toBe('temporarily_unavailable');
   });
 
-  it('gives no code to an address that was withdrawn while the user signed in', async () => {
+  it('returns no code to an address that was withdrawn during the sign-in', async () => {
     const admin = administrator(fixture.database.ownerUrl);
     const browser = new SignInBrowser();
     const query = new URLSearchParams(PARAMETERS).toString();
@@ -264,7 +264,7 @@ describe('single sign-on that returns to an application, from the first replica 
     expect(await fixture.database.query(`SELECT * FROM auth.sign_on_code`)).toEqual(before);
   });
 
-  it('tells nobody which applications there are', async () => {
+  it('does not reveal which applications exist', async () => {
     const other = 'https://app.example.org/other';
     const known = await initiate({ returnUrl: other });
     const unknown = await initiate({ applicationKey: 'nobody', returnUrl: other });
@@ -281,7 +281,7 @@ describe('single sign-on that returns to an application, from the first replica 
     expect((await rows()).length).toBe(before);
   });
 
-  it('leaves a trail', async () => {
+  it('is recorded in the audit trail', async () => {
     const rows = await fixture.database.query<{ flow: string; subject: string; detail: string | null }>(
       `SELECT DISTINCT flow, subject, detail FROM auth.token_audit
        WHERE application_key = 'demo-backend' AND status = 200 ORDER BY flow`,

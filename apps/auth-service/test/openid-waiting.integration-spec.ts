@@ -32,7 +32,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
   });
   beforeEach(async () => {
     await service.database.query(`DELETE FROM auth.openid_sign_in`);
-    // What a replica knows of the others is a second old at most.
+    // A replica's count of all waiting sign-ins is at most 1 s old.
     clock.advance(1_001);
   });
   afterAll(async () => {
@@ -62,7 +62,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     return values.find(({ labels }) => labels['reason'] === reason)!.value;
   };
 
-  it('are so many of an address, on all replicas, and the others go on', async () => {
+  it('are limited per address across all replicas, without affecting other addresses', async () => {
     const before = await refused('per-address');
     expect(await statuses('192.0.2.1', PER_ADDRESS + 2)).toEqual([302, 302, 302, 429, 429]);
     const { status, body, headers } = await initiate('192.0.2.1');
@@ -71,7 +71,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect(headers['set-cookie']).toBeUndefined();
     expect(await waiting()).toBe(PER_ADDRESS);
     expect((await initiate('192.0.2.2')).status).toBe(302);
-    // Of the three refusals one came to the other replica.
+    // One of the three refusals was by the other replica.
     expect(await refused('per-address')).toBe(before + 2);
   });
 
@@ -82,7 +82,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect((await initiate('2001:db8:2:1::1')).status).toBe(302);
   });
 
-  it('make room when they end or expire', async () => {
+  it('free their slots when they end or expire', async () => {
     await statuses('192.0.2.3', PER_ADDRESS);
     expect((await initiate('192.0.2.3')).status).toBe(429);
     await service.database.query(`UPDATE auth.openid_sign_in SET expires_at = now() - interval '1 second'`);
@@ -90,7 +90,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect((await initiate('192.0.2.3')).status).toBe(302);
   });
 
-  it('are not counted where a clock that was ahead has dated them', async () => {
+  it('are not counted if a clock that was ahead dated them', async () => {
     await statuses('192.0.2.6', PER_ADDRESS);
     for (let n = PER_ADDRESS; n < IN_ALL; n += 1) await initiate(`198.51.100.${String(n)}`);
     await service.database.query(
@@ -100,7 +100,7 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect((await initiate('192.0.2.6')).status).toBe(302);
   });
 
-  it('are so many in all: further ones get 503, and metrics tell', async () => {
+  it('are limited in all: further ones get 503 and are counted by a metric', async () => {
     const before = await refused('in-all');
     for (let n = 0; n < IN_ALL; n += 1) expect((await initiate(`198.51.100.${String(n)}`)).status).toBe(302);
     const { status, headers, type } = await initiate('198.51.100.99');
@@ -108,20 +108,20 @@ describe('sign-ins by single sign-on that wait for their users', () => {
     expect(Number(headers['retry-after'])).toBeGreaterThan(0);
     expect(await waiting()).toBe(IN_ALL);
     expect(await refused('in-all')).toBe(before + 1);
-    // The other replica finds out within a second.
+    // The other replica notices within 1 s.
     clock.advance(1_001);
     expect((await initiate('198.51.100.98', other)).status).toBe(503);
     expect(await waiting()).toBe(IN_ALL);
   });
 
-  it('stay near the limit when many come at once', async () => {
+  it('stay near the limit under concurrent requests', async () => {
     const answers = await Promise.all(Array.from({ length: 60 }, () => initiate('192.0.2.4')));
-    // As many may slip through as there are connections to the database.
+    // As many may exceed the limit as there are connections to the database.
     expect(await waiting()).toBeLessThanOrEqual(PER_ADDRESS + 5);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([302, 429]));
   });
 
-  it('count where a replica of release 1.0.0 began them', async () => {
+  it('are counted even if a replica of release 1.0.0 began them', async () => {
     await service.database.query(
       `INSERT INTO auth.openid_sign_in (state_hash, browser_hash, sealed_secrets, application_key, expires_at)
        SELECT decode(lpad(n::text, 64, '0'), 'hex'), 'x', 'x', NULL, now() + interval '10 minutes'

@@ -19,7 +19,7 @@ describe('single sign-on with oidc-provider', () => {
 
   const signIn: SignOnFixture['signIn'] = (...parameters) => fixture.signIn(...parameters);
 
-  it('signs a person in: started on one process, completed on the other', async () => {
+  it('signs a person in: started in one process, completed in the other', async () => {
     const answer = await signIn('carl.customer');
     expect(answer.body).toEqual({
       accessToken: expect.any(String),
@@ -40,7 +40,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(refreshed.status).toBe(200);
   });
 
-  it('signs an internal user in with her personas and groups', async () => {
+  it('signs an internal user in with their personas and groups', async () => {
     const { body } = await signIn('ivy.internal');
     expect(claimsOf(body.accessToken)).toMatchObject({ sub: 'userid:9001', userId: 9001, personas: 1 });
     expect(claimsOf(body.accessToken).groups).toEqual(expect.arrayContaining(['Dispatch', 'Operations']));
@@ -78,12 +78,12 @@ describe('single sign-on with oidc-provider', () => {
 
   it.each([
     ['whom the provider knows and the platform does not', 'nora.nobody'],
-    ['who is disabled here', 'dora.disabled'],
+    ['who is disabled on the platform', 'dora.disabled'],
   ])('refuses a person %s', async (_, login) => {
     expect(outcome(await signIn(login))).toEqual(REFUSED);
   });
 
-  it('accepts a state once, on whichever process', async () => {
+  it('accepts a state once, on any process', async () => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
     const answers = await Promise.all(
@@ -95,7 +95,7 @@ describe('single sign-on with oidc-provider', () => {
 
   it.each([
     ['has expired', 'now()'],
-    ['a clock that was ahead has dated', `expires_at + interval '1 hour'`],
+    ['was dated by a clock that was ahead', `expires_at + interval '1 hour'`],
   ])('refuses a state that %s', async (_, expiresAt) => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
@@ -103,7 +103,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 
-  it('refuses a state nobody was given, and a callback without one or without code and error', async () => {
+  it('refuses an unknown state, and a callback without a state or without code and error', async () => {
     const browser = new SignInBrowser();
     await browser.initiate(first);
     for (const fields of [
@@ -115,7 +115,7 @@ describe('single sign-on with oidc-provider', () => {
       expect(outcome(await browser.complete(first, fields))).toEqual(NO_SUCH_SIGN_IN);
   });
 
-  it('refuses another browser, and lets the right one go on', async () => {
+  it('refuses another browser, and lets the right one continue', async () => {
     const victim = new SignInBrowser();
     const attacker = new SignInBrowser();
     await victim.initiate(first);
@@ -129,14 +129,14 @@ describe('single sign-on with oidc-provider', () => {
     const browser = new SignInBrowser();
     const [one, two] = [await browser.initiate(first), await browser.initiate(second)];
     const fieldsOfOne = await browser.signIn(one, 'carl.customer');
-    // The provider's session signs the second tab in without asking.
+    // The provider's session would sign the second tab in without a password.
     expect(outcome(await browser.complete(second, fieldsOfOne))).toEqual(SIGNED_IN);
     const other = new SignInBrowser();
     other.cookies(first).set('openid-browser', browser.cookies(first).get('openid-browser')!);
     expect(outcome(await other.complete(first, await other.signIn(two, 'ivy.internal')))).toEqual(SIGNED_IN);
   });
 
-  it("refuses the provider's error, which uses the state up, and a code that is none", async () => {
+  it("refuses the provider's error, which consumes the state, and an invented code", async () => {
     const browser = new SignInBrowser();
     const state = (await browser.initiate(first)).searchParams.get('state')!;
     const error = { state, error: 'access_denied', error_description: 'no', iss: provider.issuer };
@@ -154,7 +154,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await two.complete(first, { state, code: code!, iss: iss! }))).toEqual(REFUSED);
   });
 
-  it('ends a sign-in whose user is revoked before the provider’s form comes back; the next one goes through', async () => {
+  it('aborts a sign-in whose user is revoked before the callback; the next one succeeds', async () => {
     const { browser, fields } = await fixture.beginSignIn('carl.customer');
     const login = { ...REPORTS, persona: 2, userName: 'carl.customer' };
     const { body } = await postTo(first, '/auth/token/trust-simple', login);
@@ -165,7 +165,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await signIn('carl.customer'))).toEqual(SIGNED_IN);
   });
 
-  it('decides on the refresh token by the application', async () => {
+  it('issues a refresh token only if the application may have one', async () => {
     const reports = await signIn('carl.customer', { 'x-application-key': 'demo-reports' });
     expect(reports.body).toMatchObject({ wasSuccessful: true, refreshToken: null });
     expect(claimsOf(reports.body.accessToken).client_id).toBe('demo-reports');
@@ -175,7 +175,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(notItsPersona)).toEqual({ status: 401, reason: 8 });
   });
 
-  it('remembers the application that started the sign-in, and refuses another at its end', async () => {
+  it('completes with the application that started the sign-in, and refuses another', async () => {
     const named = async (): Promise<[SignInBrowser, Record<string, string>]> => {
       const browser = new SignInBrowser();
       const url = await browser.initiate(first, { 'x-application-key': 'demo-reports' });
@@ -191,7 +191,7 @@ describe('single sign-on with oidc-provider', () => {
     expect(outcome(await mixed.complete(second, otherFields, { headers }))).toEqual(NO_SUCH_SIGN_IN);
   });
 
-  it('tells nobody which applications there are, before somebody known has signed in', async () => {
+  it('does not reveal which applications exist before a known user has signed in', async () => {
     const initiate = (application: string): Promise<{ status: number; body: unknown; headers: object }> =>
       agentOf(first).get('/auth/token/sso/initiate').set('x-application-key', application);
     for (const application of ['demo-backend', 'nobody', 'n'.repeat(200), '\u00fc']) {
@@ -225,14 +225,14 @@ describe('single sign-on with oidc-provider', () => {
     });
   });
 
-  it('refuses an application key that is longer than any', async () => {
+  it('refuses an application key beyond the maximum length', async () => {
     const refused = await agentOf(first)
       .get('/auth/token/sso/initiate')
       .set('x-application-key', 'n'.repeat(201));
     expect([refused.status, refused.body.rejectionReason]).toEqual([400, 7]);
   });
 
-  it('completes at the obsolete address too, which names its successor on every answer', async () => {
+  it('completes at the obsolete path too, which names its successor in every response', async () => {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(first), 'carl.customer');
     const path = '/auth/token/user/AzureADLogOn';

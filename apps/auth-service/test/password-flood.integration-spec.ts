@@ -25,7 +25,8 @@ describe('a flood of wrong passwords', () => {
   }
 
   /**
-   * Wrong passwords, sent at once. `isRefusing` comes true as soon as one is refused: then the queue is full.
+   * Sends many wrong passwords at once. `isRefusing` resolves to true at the first 503, when the queue is
+   * full.
    */
   function flood(round: number): { isRefusing: Promise<boolean>; statuses: Promise<number[]> } {
     const attempts = Array.from({ length: FLOOD }, (_, index) =>
@@ -39,7 +40,7 @@ describe('a flood of wrong passwords', () => {
     return { isRefusing: Promise.race([...refused, statuses.then(() => false)]), statuses };
   }
 
-  it('fills the queue for its own networks, and no sign-in of another fails', async () => {
+  it('fills the queue only for its own networks, and no sign-in of another network fails', async () => {
     for (let round = 1; round <= ROUNDS; round += 1) {
       const { isRefusing, statuses } = flood(round);
       expect(await isRefusing).toBe(true);

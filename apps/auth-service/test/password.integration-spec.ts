@@ -104,7 +104,7 @@ describe('passwords', () => {
     expect(await lockoutOf('olga.owner')).toEqual({ failures: 0, lockouts: 31, seconds: 900 });
   });
 
-  it('takes a lock for over that a clock ahead has set', async () => {
+  it('treats a lock as over if a clock that was ahead set it', async () => {
     const lock = (): Promise<unknown> =>
       service.database.query(
         `INSERT INTO auth.password_lockout VALUES ('tess.tech', 0, 1, now() + interval '1 day', now())`,
@@ -121,12 +121,12 @@ describe('passwords', () => {
     expect(await login('tess.tech', PASSWORD)).toBe(200);
   });
 
-  it('counts unknown users like known ones', async () => {
+  it('counts failures of unknown users like those of known ones', async () => {
     for (let failure = 1; failure <= 5; failure += 1) expect(await login('nobody', 'wrong')).toBe(401);
     expect(await lockoutOf('nobody')).toEqual({ failures: 0, lockouts: 1, seconds: 60 });
   });
 
-  it('forgets the failures of a name, known or not, an hour after the last one', async () => {
+  it('purges the failures of a name, known or not, an hour after the last one', async () => {
     await service.database.query('DELETE FROM auth.password_lockout');
     await service.database.query(
       `INSERT INTO auth.password_lockout VALUES
@@ -148,7 +148,7 @@ describe('passwords', () => {
     expect(await login('rita.resident', PASSWORD)).toBe(401);
   });
 
-  it('answers 503 with Retry-After when too many hashes are waiting', async () => {
+  it('returns 503 with Retry-After when too many hashes are waiting', async () => {
     const body = { user: 'tess.tech', password: PASSWORD };
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => postTo(smallReplica, '/auth/token/user', body)),
@@ -160,14 +160,15 @@ describe('passwords', () => {
     expect(busy[0]?.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
   });
 
-  it('hashes once for wrong, unknown, passwordless, locked and legacy, so that their time tells nothing', async () => {
+  it('hashes once for wrong, unknown, passwordless, locked and legacy, so that the time reveals nothing', async () => {
     await service.database.query(
       `INSERT INTO auth.password_lockout VALUES ('gina.global', 0, 1, now() + interval '1 minute', now())
        ON CONFLICT (user_name_key) DO UPDATE SET locked_until = excluded.locked_until`,
     );
     await setHash(1003, await wrappedHash('md5', 'f'.repeat(32)));
     await setHash(1006, `aspnet-membership$sha1$c2FsdA==$${Buffer.alloc(20).toString('base64')}`);
-    // The work is counted, not timed: a hash is what costs, and a busy machine does not change the count.
+    // Counts hashes instead of measuring time: they dominate the cost, and their count does not depend on the
+    // machine's load.
     const hashes = async (user: string, password = 'wrong'): Promise<number> => {
       const before = await hashesSoFar();
       expect(await login(user, password)).toBe(401);
@@ -183,7 +184,7 @@ describe('passwords', () => {
     expect(await hashes('lena.legacy')).toBe(1);
   });
 
-  it('answers an unknown user no sooner than one whose legacy hash takes long', async () => {
+  it('refuses an unknown user no sooner than one with a slow legacy hash', async () => {
     const salt = Buffer.alloc(16, 's');
     const header = Buffer.from([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16]);
     const iterations = 300_000;
@@ -204,7 +205,7 @@ describe('passwords', () => {
     ['bcrypt', () => bcrypt(PASSWORD, 4)],
     ['ASP.NET membership', () => Promise.resolve(membershipHash(PASSWORD))],
     ['an unsalted SHA-1 wrapped at import', () => wrappedHash('sha1', unsaltedDigest('sha1', PASSWORD))],
-  ])('admits with %s and stores argon2id from then on', async (_, stored) => {
+  ])('admits with %s and replaces it by argon2id', async (_, stored) => {
     await service.database.query('DELETE FROM auth.password_lockout');
     await setHash(1006, await stored());
     expect(await login('lena.legacy', 'wrong')).toBe(401);
@@ -213,7 +214,7 @@ describe('passwords', () => {
     expect(await login('lena.legacy', PASSWORD)).toBe(200);
   });
 
-  it('never admits with a bare digest, not even the digest itself', async () => {
+  it('never admits an account with a bare digest, even with the digest as password', async () => {
     const digest = unsaltedDigest('md5', PASSWORD);
     await setHash(1006, digest);
     expect(await login('lena.legacy', PASSWORD)).toBe(401);
@@ -221,7 +222,7 @@ describe('passwords', () => {
     expect(await hashOf(1006)).toBe(digest);
   });
 
-  it('unites the accounts of one person and asks before granting InternalPartner', async () => {
+  it('unites the accounts of one person, and grants InternalPartner only on request', async () => {
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name, person_id)
        VALUES (9100, 'gina.global', 'gina.global', 'Gina', 1005)`,
@@ -247,7 +248,7 @@ describe('passwords', () => {
     expect(await login('gina.global', PASSWORD)).toBe(401);
   });
 
-  it('finds the other account of a person by its link, whatever it is called there', async () => {
+  it('finds the other account of a person by its link, whatever its user name', async () => {
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
        VALUES (9200, 'o.internal', 'o.internal', 'O.')`,
@@ -273,12 +274,12 @@ function unsaltedDigest(digest: 'md5' | 'sha1', password: string): string {
   return createHash(digest).update(password).digest('hex');
 }
 
-/** An unsalted digest as it is kept: argon2id goes around it. */
+/** Wraps an unsalted digest in argon2id, as it is stored. */
 async function wrappedHash(name: 'md5' | 'sha1', digest: string): Promise<string> {
   return `wrapped-${name}${await argon2(digest, ARGON2ID_COST)}`;
 }
 
-/** A hash as `aspnet_Membership` keeps it. */
+/** Returns a hash in the format of `aspnet_Membership`. */
 function membershipHash(password: string): string {
   const salt = Buffer.from('sixteen bytes...');
   const hash = createHash('sha256').update(salt).update(password, 'utf16le').digest('base64');

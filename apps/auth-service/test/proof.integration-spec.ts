@@ -5,13 +5,13 @@ import { administrator } from './admin-fixture';
 import { PASSWORD, SECRET_BOX, expectOutcome, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
-/** What stood in for the secrets of unknown applications in release 1.0.0: anybody could read it. */
+/** The public stand-in for the secrets of unknown applications in release 1.0.0. */
 const PUBLISHED_STAND_IN = 'dummy'.repeat(9).slice(0, 44);
 const CARL = { persona: 2, userName: 'carl.customer' };
 
 /**
- * What a stranger may send as the secret: what the code once held, nothing, and what a store without secrets
- * may hold.
+ * Secrets that a stranger may try: former constants of the code, empty values, and values that a store
+ * without secrets may contain.
  */
 const GUESSES = [
   PUBLISHED_STAND_IN,
@@ -23,7 +23,7 @@ const GUESSES = [
   '0'.repeat(44),
 ];
 
-describe('an application without a live secret proves nothing', () => {
+describe('an application without a live secret never proves itself', () => {
   let service: AuthFixture;
   let admin: ReturnType<typeof administrator>;
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describe('an application without a live secret proves nothing', () => {
   });
   afterAll(() => service.stop());
 
-  /** How an application comes to have no live secret. */
+  /** Ways in which an application loses its live secrets. */
   const LOCKED_OUT: Record<string, (key: string) => Promise<unknown>> = {
     'that was locked out': (key) => admin.json(`applications expire-secret ${key} 1 --force`),
     'whose two secrets expired': async (key) => {
@@ -54,7 +54,7 @@ describe('an application without a live secret proves nothing', () => {
         'UPDATE auth.application_secret SET ciphertext = $2 WHERE application_key = $1',
         [key, Buffer.alloc(60, 1)],
       ),
-    'that nobody knows': (key) =>
+    'that does not exist': (key) =>
       service.database.query('DELETE FROM auth.application WHERE application_key = $1', [key]),
     'that is disabled': (key) => admin.json(`applications disable ${key}`),
   };
@@ -69,7 +69,7 @@ describe('an application without a live secret proves nothing', () => {
       await LOCKED_OUT[how]!(applicationKey);
     });
 
-    // A secret that cannot be opened is logged as an error, as it should be.
+    // A secret that cannot be opened is correctly logged as an error.
     beforeEach(() => {
       if (how === 'whose secret cannot be opened') permitFaults();
     });
@@ -104,7 +104,7 @@ describe('an application without a live secret proves nothing', () => {
       }
     });
 
-    it('when it asks about a token', async () => {
+    it('with Basic credentials (introspection)', async () => {
       const login = await service.post('/auth/token/user', { user: 'carl.customer', password: PASSWORD });
       for (const guess of guesses()) {
         const sent = service

@@ -21,9 +21,9 @@ import {
 interface Session {
   sid: string;
   accessToken: string;
-  /** The token that was got last. */
+  /** The newest refresh token. */
   refreshToken: string;
-  /** A used one that has no row any more. */
+  /** A used refresh token whose row was pruned. */
   pruned: string;
 }
 
@@ -69,7 +69,7 @@ describe('a refresh token that was used and pruned', () => {
     return { sid, accessToken, refreshToken: next, pruned };
   }
 
-  it('ends its session when it is presented again: refused as revoked, audited as reuse', async () => {
+  it('ends its session when presented again: refused as revoked, audited as reuse', async () => {
     const { sid, refreshToken, pruned } = await openPruned();
     const { answer, row } = await audited(replica, database, '/auth/token/refresh', {
       refreshToken: pruned,
@@ -91,7 +91,7 @@ describe('a refresh token that was used and pruned', () => {
     await expectOutcome(sent, { status: 401, reason: 6 });
   });
 
-  it('is inactive to introspection, which ends no session', async () => {
+  it('is inactive to introspection, which does not end the session', async () => {
     const { refreshToken, pruned } = await openPruned();
     const { body } = await agentOf(replica)
       .post('/auth/introspect')
@@ -102,7 +102,7 @@ describe('a refresh token that was used and pruned', () => {
     await refresh(refreshToken);
   });
 
-  it('without the claim `sid` is unknown, and ends no session', async () => {
+  it('without the claim `sid` is unknown, and does not end the session', async () => {
     const { refreshToken, pruned } = await openPruned();
     const { sid: _, ...older } = claimsOf(pruned);
     const { refresh: key } = replica.get(TokenSigner).keys();
@@ -112,7 +112,7 @@ describe('a refresh token that was used and pruned', () => {
     await refresh(refreshToken);
   });
 
-  it('is no token of its user to the revocations any more; the `sid` that it names is', async () => {
+  it('can no longer be revoked by its user under self-or-admin, but its `sid` can', async () => {
     const { sid, accessToken, refreshToken, pruned } = await openPruned();
     const revoke = async (key: string): Promise<number> =>
       (await bearerOf(agentOf(replica).put(`/auth/revocations/${key}`), accessToken)).status;

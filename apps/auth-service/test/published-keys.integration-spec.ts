@@ -2,7 +2,7 @@ import { ManualClock, SYSTEM_CLOCK } from '@platform/time';
 import { SigningKeysRepository } from '../src/keys/signing-keys.repository';
 import { startAuthService } from './auth-fixture';
 
-it('reads the keys once for all who ask for them at the same time', async () => {
+it('concurrent requests for the published keys share one read', async () => {
   const clock = new ManualClock(SYSTEM_CLOCK.now());
   const service = await startAuthService({ clock });
   try {

@@ -11,10 +11,10 @@ import { startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 import { EXPIRING_TABLES, expiredRowsOfAuth } from './scale-rows';
 
-/** More than two statements' worth. */
+/** Enough rows for more than two statements of a purge. */
 const BACKLOG = Math.max(20_001, Number(process.env['TEST_SCALE_ROWS'] ?? 0));
 
-describe('what has expired is purged', () => {
+describe('the purge of expired rows', () => {
   let service: AuthFixture;
   beforeAll(async () => {
     service = await startAuthService();
@@ -41,7 +41,7 @@ describe('what has expired is purged', () => {
     return row?.tokens ?? null;
   };
 
-  it('a session goes with its last token, and stays as long as one lives or expired within a day', async () => {
+  it('deletes a session with its last token, but not while one is valid or expired within the last day', async () => {
     await openFamily('ended', [-400, -2, -1.1]);
     await openFamily('lives', [-400, -2, 1]);
     await openFamily('ended just now', [-0.5]);
@@ -51,9 +51,9 @@ describe('what has expired is purged', () => {
     expect(await tokensOf('ended just now')).toBe(1);
   });
 
-  it('a backlog of any kind goes in small statements, and what cannot be removed is in nobody’s way', async () => {
+  it('deletes a backlog of every kind in small statements, and a kind that fails does not block the others', async () => {
     const { database } = service;
-    // More rows in one statement would run into its time limit one day, and so would every later run.
+    // A statement with more rows might exceed its time limit, and so would every later run.
     await database.query(`
       CREATE FUNCTION auth.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM removed) > 10000 THEN RAISE 'too many rows in one statement'; END IF;
@@ -67,9 +67,9 @@ describe('what has expired is purged', () => {
         FOR EACH STATEMENT EXECUTE FUNCTION auth.refuse_large()`);
     await database.query(`CREATE TRIGGER refuse BEFORE DELETE ON auth.trust_replay
       FOR EACH ROW EXECUTE FUNCTION auth.refuse()`);
-    // The triggers are there before the rows: the service's own job may run meanwhile.
+    // Creates the triggers before the rows, because the service's own job may run at any time.
     for (const statement of [...expiredRowsOfAuth(BACKLOG), 'ANALYZE']) await database.query(statement);
-    const left = async (): Promise<Record<string, number>> => {
+    const remaining = async (): Promise<Record<string, number>> => {
       const counts = EXPIRING_TABLES.map((table) => `(SELECT count(*)::int FROM auth.${table}) AS ${table}`);
       return (await database.query<Record<string, number>>(`SELECT ${counts.join(', ')}`))[0]!;
     };
@@ -81,10 +81,10 @@ describe('what has expired is purged', () => {
       );
     const none = Object.fromEntries(EXPIRING_TABLES.map((table) => [table, 0]));
     const others = { refresh_family: 2, refresh_token: 2 };
-    expect(await left()).toEqual({ ...none, ...others, trust_replay: BACKLOG });
+    expect(await remaining()).toEqual({ ...none, ...others, trust_replay: BACKLOG });
     await database.query('DROP TRIGGER refuse ON auth.trust_replay');
     await service.app.get(PurgeExpiredJob).run();
-    expect(await left()).toEqual({ ...none, ...others });
+    expect(await remaining()).toEqual({ ...none, ...others });
   }, 600_000);
 
   const jobOf = (clock: Clock, metrics = new Metrics()): PurgeExpiredJob => {
@@ -100,7 +100,7 @@ describe('what has expired is purged', () => {
   });
 
   it.each([-31_000, 31_000, -95_000_000_000])(
-    'nothing goes while the clocks of the database and the replica differ by %d ms',
+    'deletes nothing while the clocks of the database and the replica differ by %d ms',
     async (differenceMs) => {
       const { database } = service;
       await database.query(`
@@ -110,19 +110,19 @@ describe('what has expired is purged', () => {
       await database.query(
         `INSERT INTO auth.trust_replay VALUES ('a', ${used}, now() - interval '400 seconds')`,
       );
-      const left = (): Promise<object[]> =>
+      const remaining = (): Promise<object[]> =>
         database.query(`SELECT (SELECT count(*)::int FROM auth.revocation WHERE identifier = 'expired') AS revocations,
           (SELECT count(*)::int FROM auth.trust_replay WHERE authentication_code = ${used}) AS signatures`);
       const metrics = new Metrics();
       await jobOf(clockAhead(differenceMs), metrics).run();
-      expect(await left()).toEqual([{ revocations: 1, signatures: 1 }]);
+      expect(await remaining()).toEqual([{ revocations: 1, signatures: 1 }]);
       expect(await metrics.registry.metrics()).toContain('auth_purges_put_off_total 1');
       await jobOf(clockAhead(Math.sign(differenceMs) * 25_000)).run();
-      expect(await left()).toEqual([{ revocations: 0, signatures: 0 }]);
+      expect(await remaining()).toEqual([{ revocations: 0, signatures: 0 }]);
     },
   );
 
-  it('only while the service runs: a backlog does not hold up its end', async () => {
+  it('stops with the service: a backlog does not delay the shutdown', async () => {
     await openFamily('expired as the service stopped', [-400]);
     const job = jobOf(SYSTEM_CLOCK);
     await job.onApplicationShutdown();
@@ -137,7 +137,7 @@ describe('what has expired is purged', () => {
     return rows.map(({ name }) => name);
   };
 
-  it('revocations of every domain go once no token that they cover can live: after 366 days', async () => {
+  it('deletes revocations of every domain after 366 days, when no token that they cover can be valid', async () => {
     await service.database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
        SELECT domain, days::text, now() - days * interval '1 day', 's'
@@ -150,7 +150,7 @@ describe('what has expired is purged', () => {
     await service.database.query('DELETE FROM auth.revocations');
   });
 
-  it('revocations of a token or session go sooner where its expiry is known, and the session stays ended', async () => {
+  it('deletes revocations of a token or session at its known expiry, and the session stays ended', async () => {
     const [family] = await service.database.query<{ sid: string }>('SELECT gen_random_uuid()::text AS sid');
     await service.database.query(
       `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time)

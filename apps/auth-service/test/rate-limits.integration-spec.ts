@@ -12,7 +12,7 @@ import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, agentOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
-// Few a minute, so that none is refilled while a test runs, however slow the machine.
+// Low limits per minute, so that no bucket refills during a test, even on a slow machine.
 const PER_ADDRESS = 6;
 const PER_APPLICATION = 3;
 const CARL = { persona: 2, userName: 'carl.customer' };
@@ -32,7 +32,7 @@ describe('rate limits of the token endpoints', () => {
 
   const trusted = (overrides: object = {}): object => ({ ...BACKEND, ...CARL, ...overrides });
 
-  /** A request to either process in turn. */
+  /** Sends a request to one of the two processes, by turn. */
   const ask = (turn: number, address: string, body: object, path = 'trust-simple'): Test =>
     postTo(pair.urls[turn % 2]!, `/auth/token/${path}`, body).set('X-Forwarded-For', address);
 
@@ -43,7 +43,7 @@ describe('rate limits of the token endpoints', () => {
     return counts;
   }
 
-  it('admit as many requests of an address as they say, over both processes, however many come at once', async () => {
+  it('admit no more requests of an address than configured, across both processes and concurrently', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const counts = await statuses(40, (turn) => ask(turn, '203.0.113.1', wrong));
     expect(counts).toEqual(
@@ -52,11 +52,11 @@ describe('rate limits of the token endpoints', () => {
         [429, 40 - PER_ADDRESS],
       ]),
     );
-    // Another address is not concerned.
+    // Another address is not affected.
     expect((await ask(0, '203.0.113.2', wrong)).status).toBe(401);
   });
 
-  it('ignore X-Forwarded-For of whoever is no trusted proxy, so that nobody gets more by inventing addresses', async () => {
+  it('ignore X-Forwarded-For from untrusted addresses, so that invented addresses do not help', async () => {
     const environment = { ...ENVIRONMENT, TRUSTED_PROXIES: '192.0.2.7, fd00::/8' };
     const exposed = await startReplica(pair.database.url, { environment });
     const wrong = trusted({ sharedSecret: 'wrong' });
@@ -70,7 +70,7 @@ describe('rate limits of the token endpoints', () => {
         [429, 20 - PER_ADDRESS],
       ]),
     );
-    // The addresses that were only claimed have lost nothing.
+    // The addresses that were merely claimed are not limited.
     expect((await ask(0, '198.18.0.1', wrong)).status).toBe(401);
   });
 
@@ -87,7 +87,7 @@ describe('rate limits of the token endpoints', () => {
     const clock = new ManualClock('2026-01-01T00:00:00Z');
     const admitted = new Map<string, number>();
     const replica = await startReplica(pair.database.url);
-    // PostgreSQL's now() stands still in a transaction: nothing flows back into the buckets meanwhile.
+    // PostgreSQL's now() is constant within a transaction, so no bucket refills during the test.
     await replica.get(DataSource).transaction(async (manager) => {
       const repository = new RateLimitsRepository(manager as unknown as DataSource);
       const limits = new RateLimitsService(repository, config, clock, refusals);
@@ -109,11 +109,11 @@ describe('rate limits of the token endpoints', () => {
     });
   });
 
-  it('refuse every network of a site that has used up what it may, and no other', async () => {
+  it('refuse every network of a site that has exhausted its limit, and no other', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const statusOf = async (address: string): Promise<number> => (await ask(0, address, wrong)).status;
     expect(await statusOf('2001:db8:4:1::1')).toBe(401);
-    // Used up for longer than a minute, so that nothing flows back while the test runs.
+    // Exhausted for longer than a minute, so that the bucket does not refill during the test.
     await pair.database.query(
       `UPDATE auth.rate_limit SET free_at = now() + interval '110 seconds' WHERE bucket = 'address:2001:db8:4::/48'`,
     );
@@ -123,7 +123,7 @@ describe('rate limits of the token endpoints', () => {
     expect(await statusOf('2001:db8:5:1::1')).toBe(401);
   });
 
-  it('count anew where a clock that was ahead has counted', async () => {
+  it('ignore counts written while a clock was ahead', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     expect((await ask(0, '203.0.113.8', trusted())).status).toBe(200);
     await pair.database.query(`UPDATE auth.rate_limit SET free_at = free_at + interval '1 hour'`);
@@ -137,7 +137,7 @@ describe('rate limits of the token endpoints', () => {
     );
   });
 
-  it('tell people behind one NAT64 gateway apart, and count 6to4 networks as the address that owns them', async () => {
+  it('distinguish addresses behind one NAT64 gateway, and count 6to4 networks as their IPv4 address', async () => {
     const wrong = trusted({ sharedSecret: 'wrong' });
     const behind = await statuses(2 * PER_ADDRESS, (turn) =>
       ask(turn, `64:ff9b::198.51.100.${String(turn)}`, wrong),
@@ -147,7 +147,7 @@ describe('rate limits of the token endpoints', () => {
     expect(owned.get(429)).toBe(20 - PER_ADDRESS);
   });
 
-  it('answer a TokenResponse with reason 7 and Retry-After, and let in who waits that long', async () => {
+  it('return a TokenResponse with reason 7 and Retry-After, and admit the caller after that time', async () => {
     await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.3', trusted({ sharedSecret: 'wrong' })));
     const sent = ask(0, '203.0.113.3', trusted());
     await expectOutcome(sent, { status: 429, reason: 7 });
@@ -156,7 +156,7 @@ describe('rate limits of the token endpoints', () => {
     expect(retryAfter).toBeGreaterThanOrEqual(1);
     expect(retryAfter).toBeLessThanOrEqual(60 / PER_ADDRESS);
     expect(body.rejectionDetails).toMatch(/^Too many token requests; try again in \d+ s\.$/);
-    // Time passes; the other process has no memory of its own to ask.
+    // Simulates the wait. The other process has not cached the refusal.
     await pair.database.query(`UPDATE auth.rate_limit SET free_at = free_at - $1 * interval '1 second'`, [
       retryAfter,
     ]);
@@ -164,9 +164,9 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(1, '203.0.113.3', trusted())).status).toBe(429);
   });
 
-  it('limit every flow, before any work is done', async () => {
+  it('limit every flow before any other work', async () => {
     await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.4', { user: 'x' }, 'user'));
-    // In this process, where answers are held against the API document.
+    // A replica in this process, because its responses are checked against the API document.
     const third = await startReplica(pair.database.url, { environment: ENVIRONMENT });
     const requests: [string, object][] = [
       ['user', { user: 'carl.customer', password: PASSWORD }],
@@ -189,7 +189,7 @@ describe('rate limits of the token endpoints', () => {
     await third.close();
   });
 
-  it('count tokens of an application over all addresses and processes, and nothing that only claims to be it', async () => {
+  it('count proven requests of an application over all addresses and processes, but no unproven ones', async () => {
     const address = (turn: number): string => `198.51.100.${String(turn)}`;
     const wrong = trusted({ sharedSecret: 'wrong' });
     const pretenders = await statuses(20, (turn) => ask(turn, address(turn), wrong));
@@ -204,7 +204,7 @@ describe('rate limits of the token endpoints', () => {
     expect((await ask(0, address(50), trusted(REPORTS))).status).toBe(200);
   });
 
-  it('take nothing from an application for requests that only name it, of people and tokens of their own', async () => {
+  it('do not count requests of users and tokens that only name an application', async () => {
     const address = (turn: number): string => `192.0.2.${String(turn + 1)}`;
     const applicationKey = 'named-by-many';
     const create = `applications create ${applicationKey} --personas all --flows all --allow-refresh`;
@@ -238,7 +238,7 @@ describe('rate limits of the token endpoints', () => {
     expect(own.get(200)).toBe(PER_APPLICATION);
   });
 
-  it('leave a signed request that they refuse as good as new, and replays cost the application nothing', async () => {
+  it('keep a refused signed request valid, and do not count replays', async () => {
     const admin = administrator(pair.database.ownerUrl);
     const { sharedSecret } = await admin.json(
       'applications create signing --personas Customer --flows trust',
@@ -262,13 +262,13 @@ describe('rate limits of the token endpoints', () => {
     for (let turn = 1; turn < PER_APPLICATION; turn += 1) await expectOutcome(send(1, signed(turn)), ok);
     const refused = signed(50);
     for (let turn = 0; turn < 3; turn += 1) await expectOutcome(send(0, refused), limited);
-    // Time passes; the first process would remember its refusal, the second has given none.
+    // Simulates the wait. The first process would still cache its refusal; the second has refused nothing.
     await pair.database.query(`UPDATE auth.rate_limit SET free_at = now() - interval '2 minutes'`);
     await expectOutcome(send(1, refused), ok);
     await expectOutcome(send(1, refused), replayed);
   });
 
-  it('leave a row in the audit trail, but not one for each request of a flood', async () => {
+  it('are recorded in the audit trail, but not once for each request of a flood', async () => {
     await pair.database.query('DELETE FROM auth.token_audit');
     const wrong = trusted({ sharedSecret: 'wrong' });
     await statuses(PER_ADDRESS, (turn) => ask(turn, '203.0.113.5', wrong));

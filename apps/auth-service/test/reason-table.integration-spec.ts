@@ -17,7 +17,7 @@ import type { AuthFixture } from './auth-fixture';
 import { OPENID_CLIENT } from './identity-provider-process';
 import { MisbehavingProvider } from './misbehaving-provider';
 
-/** Where each flow answers: its endpoint and its obsolete one. */
+/** The endpoint of each flow, and its obsolete endpoint if any. */
 const ENDPOINTS: Record<TokenFlow, readonly string[]> = {
   refresh: ['/auth/token/refresh'],
   password: ['/auth/token/user'],
@@ -29,9 +29,7 @@ const ENDPOINTS: Record<TokenFlow, readonly string[]> = {
   windows: ['/auth/token/user/winauth'],
 };
 
-/**
- * The statuses that the specification lists for the endpoints. Source: authentication spec, Token endpoints.
- */
+/** The specified statuses of the endpoints. Source: authentication spec, Token endpoints. */
 const SPECIFIED: Partial<Record<TokenFlow, readonly number[]>> = {
   refresh: [200, 400, 401, 422],
   password: [200, 400, 401, 422],
@@ -48,8 +46,7 @@ interface Cell {
 }
 
 /**
- * Every cell of the table as it is in the code, and success in every flow; the key is the name of the cell's
- * case.
+ * Returns every cell of the code's table, and a success cell for each flow, keyed by the name of its case.
  */
 function cellsOfTheTable(): Map<string, Cell> {
   const cells = new Map<string, Cell>();
@@ -69,10 +66,10 @@ function cellsOfTheTable(): Map<string, Cell> {
 }
 
 /**
- * A GET without body or parameters: there is nothing to be wrong with it. The cell is for limits of the
- * server in general.
+ * Cells that no request can reach. The Windows flow is a GET without body or parameters, so it has nothing to
+ * be invalid.
  */
-const NO_SUCH_REQUEST = ['windows InvalidRequest 400'];
+const UNREACHABLE = ['windows InvalidRequest 400'];
 
 const CELLS = cellsOfTheTable();
 const PROXY_SECRET = 'proxy-secret-for-tests-only-0000000002';
@@ -115,7 +112,7 @@ describe('the reason → status table, through HTTP', () => {
     return body;
   }
 
-  /** Sends while `change` holds, and takes it back. */
+  /** Sends a request while `change` is in effect. */
   async function during(change: string, undo: string, send: () => Test): Promise<Awaited<Test>> {
     await service.database.query(change);
     try {
@@ -133,7 +130,7 @@ describe('the reason → status table, through HTTP', () => {
     return { ...unsigned, authenticationCode: signTrustRequest(unsigned, secret) };
   }
 
-  /** The callback of a sign-in that this browser has begun. */
+  /** Sends the callback of a sign-in that this browser has started. */
   async function callback(
     path: string,
     fields: object,
@@ -154,18 +151,18 @@ describe('the reason → status table, through HTTP', () => {
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
   const RETURN = { applicationKey: 'demo-backend', returnUrl: 'https://app.example.org/' };
 
-  /** Asks for the tokens of a sign-in that has returned to its application. */
+  /** Requests the tokens of a sign-in that has returned to its application. */
   async function exchange(
     path: string,
     change: object = {},
-    meanwhile: () => Promise<unknown> = () => Promise.resolve(),
+    beforeExchange: () => Promise<unknown> = () => Promise.resolve(),
   ): Promise<Awaited<Test>> {
     const codeChallenge = createHash('sha256').update(VERIFIER).digest('base64url');
     const query = new URLSearchParams({ ...RETURN, codeChallenge }).toString();
     const { headers } = await callback('/auth/token/openId', { code: 'a-code' }, {}, `?${query}`);
     const code = new URL(headers['location']!).searchParams.get('code');
     const { applicationKey } = RETURN;
-    await meanwhile();
+    await beforeExchange();
     return service.post(path, { applicationKey, code, codeVerifier: VERIFIER, ...change });
   }
 
@@ -272,25 +269,22 @@ describe('the reason → status table, through HTTP', () => {
     'windows InvalidGrant 401': (path) => byProxy(path, { 'X-Application-Key': 'nobody' }),
   };
 
-  it('has a case for every cell, and none for a cell that is not there', () => {
+  it('has a case for exactly the reachable cells', () => {
     expect(Object.keys(CASES).sort()).toEqual(
-      [...CELLS.keys()].filter((name) => !NO_SUCH_REQUEST.includes(name)).sort(),
+      [...CELLS.keys()].filter((name) => !UNREACHABLE.includes(name)).sort(),
     );
   });
 
-  it.each(Object.entries(SPECIFIED))(
-    'answers %s with the statuses that are specified, all of them',
-    (flow, statuses) => {
-      const given = [...CELLS.values()].filter((cell) => cell.flow === flow).map(({ status }) => status);
-      expect([...new Set(given)].sort()).toEqual(statuses);
-    },
-  );
+  it.each(Object.entries(SPECIFIED))('covers exactly the specified statuses of %s', (flow, statuses) => {
+    const given = [...CELLS.values()].filter((cell) => cell.flow === flow).map(({ status }) => status);
+    expect([...new Set(given)].sort()).toEqual(statuses);
+  });
 
   const requests = [...CELLS].flatMap(([name, cell]) =>
-    NO_SUCH_REQUEST.includes(name) ? [] : ENDPOINTS[cell.flow].map((path) => ({ name, path, ...cell })),
+    UNREACHABLE.includes(name) ? [] : ENDPOINTS[cell.flow].map((path) => ({ name, path, ...cell })),
   );
   it.each(['nobody', 'demo-backend'])(
-    'begins a sign-in whatever application is named: %s',
+    'starts a sign-in whatever application is named: %s',
     async (application) => {
       const { status } = await service.get('/auth/token/sso/initiate').set('X-Application-Key', application);
       expect(status).toBe(302);

@@ -10,13 +10,13 @@ import { RefreshSessionsRepository } from '../src/token/refresh-sessions.reposit
 import { migrateWithIdentities } from './auth-fixture';
 
 /**
- * The transaction that rotated the token, and snapshots in which it has no id yet, is under way, and has
- * ended.
+ * The id of the transaction that rotated the token, and snapshots in which it has not begun, is in progress,
+ * and has ended.
  */
 const ROTATION = 1_000;
 const SNAPSHOTS = { before: '900:900:', 'under way': '1000:1010:1000', ended: '1005:1010:1007' } as const;
 
-/** How many seconds ago a snapshot was recorded, and what it says of the rotation. */
+/** The age of a snapshot in seconds, and the state of the rotation in it. */
 type Recorded = readonly [secondsAgo: number, which: keyof typeof SNAPSHOTS];
 
 const each = (from: number, to: number, which: keyof typeof SNAPSHOTS): Recorded[] =>
@@ -50,7 +50,10 @@ describe('recorded snapshots', () => {
     return rows.map(({ age }) => age);
   };
 
-  /** How many seconds ago others could see the rotation of a token, for all that anybody knows. */
+  /**
+   * Returns how many seconds ago the rotation of a token became visible to others, as far as the snapshots
+   * show.
+   */
   async function seenSecondsAgo(rotatedSecondsAgo: number, rotatedIn: number | null): Promise<number | null> {
     const [family, jti] = [randomUUID(), randomUUID()];
     await database.query(
@@ -73,39 +76,39 @@ describe('recorded snapshots', () => {
   }
 
   it.each<[string, number, readonly Recorded[], number | null]>([
-    ['within the window its date, whatever is recorded', 20, each(40, 0, 'under way'), 20],
-    ['its date, where it had ended before anything was recorded', 90, each(35, 0, 'ended'), 90],
-    ['its date, where nothing is recorded', 90, [], 90],
-    ['its date, where its commit was in time', 33, [...each(36, 34, 'before'), ...each(33, 0, 'ended')], 33],
-    ['when it was still under way', 90, [...each(35, 12, 'under way'), ...each(11, 0, 'ended')], 12],
-    ['when it was still under way, the newest time of all', 90, each(35, 1, 'under way'), 1],
+    ['its date if within the window, whatever is recorded', 20, each(40, 0, 'under way'), 20],
+    ['its date if it had ended before the first snapshot', 90, each(35, 0, 'ended'), 90],
+    ['its date without snapshots', 90, [], 90],
+    ['its date if it committed in time', 33, [...each(36, 34, 'before'), ...each(33, 0, 'ended')], 33],
+    [
+      'the last snapshot in which it was in progress',
+      90,
+      [...each(35, 12, 'under way'), ...each(11, 0, 'ended')],
+      12,
+    ],
+    ['the newest snapshot if it was in progress in all', 90, each(35, 1, 'under way'), 1],
     ['the end of a gap', 90, [[60, 'under way'], ...each(8, 0, 'ended')], 8],
     ['the end of a gap that began before it', 35, [[60, 'before'], ...each(8, 0, 'ended')], 8],
-    ['nothing, in a gap', 90, [[60, 'under way']], null],
-    ['nothing, in a gap that began before it', 35, [[60, 'before']], null],
+    ['unknown, within a gap', 90, [[60, 'under way']], null],
+    ['unknown, within a gap that began before it', 35, [[60, 'before']], null],
     [
-      'its date, if it is older than its transaction',
+      'its date if that precedes its transaction',
       90,
       [...each(35, 12, 'before'), ...each(11, 0, 'ended')],
       90,
     ],
-    [
-      'its date, in spite of snapshots from the future',
-      90,
-      [...each(35, 0, 'ended'), [-50, 'under way']],
-      90,
-    ],
-  ])('tell of a rotation: %s', async (_, rotatedSecondsAgo, recorded, expected) => {
+    ['its date despite snapshots from the future', 90, [...each(35, 0, 'ended'), [-50, 'under way']], 90],
+  ])('date a rotation: %s', async (_, rotatedSecondsAgo, recorded, expected) => {
     await record(recorded);
     expect(await seenSecondsAgo(rotatedSecondsAgo, ROTATION)).toBe(expected);
   });
 
-  it('tell nothing of a rotation by release 1.0.0: its date', async () => {
+  it('do not change the date of a rotation by release 1.0.0', async () => {
     await record(each(35, 1, 'under way'));
     expect(await seenSecondsAgo(90, null)).toBe(90);
   });
 
-  it('are one a second, and those of the last half minute with one before it', async () => {
+  it('are taken once a second, and kept for half a minute plus the one before', async () => {
     const job = new RecordSnapshotsJob(dataSource, new Metrics());
     await record([
       [3_600, 'before'],

@@ -29,7 +29,7 @@ describe('refresh', () => {
 
   const outcome = (status: number, reason: number): unknown => expect.objectContaining({ status, reason });
 
-  it('gives a new pair, with the identity as it is now and the sign-in as it was', async () => {
+  it('returns a new pair with the current identity and the original sign-in', async () => {
     const first = await signIn();
     await service.database.query('INSERT INTO person_directory.person_facility VALUES (1001, 777)');
     const next = await refresh(first.refreshToken);
@@ -45,7 +45,7 @@ describe('refresh', () => {
     expect((await refresh(next.refreshToken)).status).toBe(200);
   });
 
-  it('signs with the asymmetric key when asked to, and the key is published', async () => {
+  it('signs with the asymmetric key on request, and the key is published', async () => {
     const { refreshToken } = await signIn({ persona: 1, userName: 'ivy.internal' });
     const { body } = await service.post('/auth/token/refresh', { refreshToken, hmacSigning: false });
     const jwks = await service.get('/auth/.well-known/jwks.json');
@@ -64,7 +64,7 @@ describe('refresh', () => {
     expect(list.status).toBe(200);
   });
 
-  it('gives no persona that the application may not have any more', async () => {
+  it('grants no persona that the application may no longer request', async () => {
     const { database } = service;
     const permit = (personas: number) =>
       database.query('UPDATE auth.application SET allowed_personas = $2 WHERE application_key = $1', [
@@ -82,7 +82,7 @@ describe('refresh', () => {
     expect((await refresh(refreshToken)).status).toBe(200);
   });
 
-  it('uses nothing up while there is no key to sign with', async () => {
+  it('does not consume the token while there is no signing key', async () => {
     const { refreshToken } = await signIn();
     const reload = () => service.app.get(SigningKeys).reload();
     await service.database.query(`UPDATE auth.signing_key SET state = 'retired' WHERE state = 'active'`);
@@ -98,7 +98,7 @@ describe('refresh', () => {
     expect((await refresh(refreshToken)).status).toBe(200);
   });
 
-  it('counts a token that is used again after its time', async () => {
+  it('counts a token that is reused after the grace period', async () => {
     const reuses = async (): Promise<string> => {
       const text = await service.app.get(Metrics).registry.metrics();
       return /^auth_refresh_reuses_total (\d+)$/m.exec(text)?.[1] ?? 'absent';
@@ -114,7 +114,7 @@ describe('refresh', () => {
     expect(await reuses()).toBe('1');
   });
 
-  it('refuses with 3 when the sign-in is older than allowed', async () => {
+  it('refuses a sign-in that is too old (reason 3)', async () => {
     const { refreshToken } = await signIn();
     await service.database.query(
       `UPDATE auth.refresh_family SET auth_time = now() - interval '366 days'
@@ -124,13 +124,13 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(422, 3));
   });
 
-  it('refuses with 5 a technician whom no store can find again', async () => {
+  it('refuses a technician without an account (reason 5)', async () => {
     const { refreshToken } = await signIn();
     const old = renamedRefreshToken(service.app, refreshToken, 'technician:815:Jörg Müller');
     expect(await refresh(old)).toEqual(outcome(422, 5));
   });
 
-  it('refuses with 1 a user who was disabled since, without using the token up', async () => {
+  it('refuses a disabled user, without consuming the token (reason 1)', async () => {
     const { refreshToken } = await signIn({ persona: 8, userName: 'rita.resident' });
     const disable = (disabled: boolean): Promise<unknown> =>
       service.database.query('UPDATE person_directory.person SET disabled = $1 WHERE person_id = 1003', [
@@ -142,14 +142,14 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
   });
 
-  it('refuses with 1 a user who lost the persona', async () => {
+  it('refuses a user who lost the persona (reason 1)', async () => {
     const { refreshToken } = await signIn({ persona: 16, userName: 'olga.owner' });
     await service.database.query('UPDATE person_directory.person SET personas = 2 WHERE person_id = 1002');
     expect(await refresh(refreshToken)).toEqual(outcome(401, 1));
     await service.database.query('UPDATE person_directory.person SET personas = 16 WHERE person_id = 1002');
   });
 
-  it('refuses with 8 when the application lost its permission', async () => {
+  it('refuses an application that lost its permission (reason 8)', async () => {
     const { refreshToken } = await signIn();
     const allow = (allowed: boolean): Promise<unknown> =>
       service.database.query(
@@ -162,7 +162,7 @@ describe('refresh', () => {
     expect(await refresh(refreshToken)).toEqual(outcome(200, 0));
   });
 
-  it('refuses with 4 what is not one of our refresh tokens', async () => {
+  it('refuses anything but a refresh token of this service (reason 4)', async () => {
     const { accessToken, refreshToken } = await signIn();
     const [header, , signature] = refreshToken.split('.') as [string, string, string];
     const forged = Buffer.from(JSON.stringify({ ...claimsOf(refreshToken), sub: 'userid:9001' })).toString(
@@ -181,12 +181,12 @@ describe('refresh', () => {
     ['no token', {}],
     ['a number', { refreshToken: 1 }],
     ['a flag that is text', { refreshToken: 'x', hmacSigning: 'true' }],
-  ])('refuses with 7 a request with %s', async (_, body) => {
+  ])('refuses a request with %s (reason 7)', async (_, body) => {
     const { status, body: answer } = await service.post('/auth/token/refresh', body);
     expect([status, answer.rejectionReason]).toEqual([400, 7]);
   });
 
-  it('refuses with 6 a family whose token was revoked, by anybody with a token', async () => {
+  it('refuses a session after any caller has revoked one of its tokens (reason 6)', async () => {
     const first = await signIn();
     const second = await refresh(first.refreshToken);
     const put = await service.put(
@@ -197,7 +197,7 @@ describe('refresh', () => {
     expect(await refresh(second.refreshToken)).toEqual(outcome(401, 6));
   });
 
-  it('refuses with 6 after the person was revoked, and lets them sign in again at once', async () => {
+  it('refuses a revoked person, and lets them sign in again at once (reason 6)', async () => {
     const { accessToken, refreshToken } = await signIn({ persona: 2, userName: 'gina.global' });
     await service.put('/auth/revocations/svc-personid/1005', accessToken);
     expect(await refresh(refreshToken)).toEqual(outcome(401, 6));
@@ -205,7 +205,7 @@ describe('refresh', () => {
     expect(await refresh(again.refreshToken)).toEqual(outcome(200, 0));
   });
 
-  it('puts revocation before a disabled user and an old sign-in', async () => {
+  it('reports a revocation rather than a disabled user', async () => {
     const { accessToken, refreshToken } = await signIn();
     await service.put(`/auth/revocations/jti/${String(claimsOf(refreshToken).jti)}`, accessToken);
     await service.database.query('UPDATE person_directory.person SET disabled = true WHERE person_id = 1001');
@@ -215,7 +215,7 @@ describe('refresh', () => {
     );
   });
 
-  it('revokes nothing for a token id that is not a refresh token', async () => {
+  it('is not affected by a revocation of an unknown token id', async () => {
     const { accessToken, refreshToken } = await signIn();
     await service.put(`/auth/revocations/jti/${randomUUID()}`, accessToken);
     expect(await refresh(refreshToken)).toEqual(outcome(200, 0));

@@ -9,7 +9,7 @@ import { migrateWithIdentities, testEnvironment } from './auth-fixture';
 const WORKSPACE = join(__dirname, '../../..');
 const BUNDLES = join(WORKSPACE, 'dist/apps/auth-service');
 
-/** The programs as they are deployed. */
+/** The deployed programs. */
 export const AUTH_SERVICE = join(BUNDLES, 'main.js');
 export const ADMINISTRATION = join(BUNDLES, 'admin.js');
 export const MIGRATION = join(BUNDLES, 'migrate.js');
@@ -21,8 +21,8 @@ export interface ReplicaProcess extends RunningProcess {
 }
 
 /**
- * Makes sure that the programs are there. The integration target builds first; this is for running one file
- * by hand.
+ * Builds the programs if they are missing. The integration target builds them first; this is for running a
+ * single file by hand.
  */
 export async function ensureBuilt(): Promise<void> {
   if (existsSync(AUTH_SERVICE)) return;
@@ -31,7 +31,7 @@ export async function ensureBuilt(): Promise<void> {
   });
 }
 
-/** The environment of one process, with ports of its own. */
+/** Returns the environment of one process, with free ports. */
 export async function processEnvironment(
   databaseUrl: string,
   environment: NodeJS.ProcessEnv = {},
@@ -41,7 +41,7 @@ export async function processEnvironment(
   return testEnvironment(databaseUrl, { ...ports, ...environment }) as Record<string, string>;
 }
 
-/** Starts the built service as a process of its own and waits until it is ready. */
+/** Starts the built service in its own process and waits until it is ready. */
 export async function startReplicaProcess(
   databaseUrl: string,
   environment: NodeJS.ProcessEnv = {},
@@ -65,7 +65,7 @@ export class ReplicaPair {
     private readonly replicas: readonly [ReplicaProcess, ReplicaProcess],
   ) {}
 
-  /** @param differences what the second is told differently */
+  /** @param differences variables that differ in the second process */
   static async start(
     environment: NodeJS.ProcessEnv = {},
     differences: NodeJS.ProcessEnv = {},
@@ -78,12 +78,12 @@ export class ReplicaPair {
     return new ReplicaPair(database, replicas);
   }
 
-  /** Address of the first process. */
+  /** The URL of the first process. */
   get first(): string {
     return this.replicas[0].url;
   }
 
-  /** Address of the second process. */
+  /** The URL of the second process. */
   get second(): string {
     return this.replicas[1].url;
   }

@@ -10,7 +10,7 @@ interface Tokens {
 }
 type Refreshed = { status: number; reason: number } & Tokens;
 
-/** The second process never reads the signing keys by itself while a test runs. */
+/** Reload interval of the second process, long enough that it does not reload the keys during a test. */
 const SELDOM = { SIGNING_KEYS_RELOAD_MS: '60000' };
 
 describe('two processes of the built service on one database', () => {
@@ -61,7 +61,7 @@ describe('two processes of the built service on one database', () => {
       expect(await familySize(tokens)).toBe(2);
     });
 
-    it('never forks a family nor logs anybody out, however many refreshes race, over generations', async () => {
+    it('never forks a session nor ends it, however many refreshes race, over several generations', async () => {
       const tokens = await signIn();
       let current = tokens.refreshToken;
       for (let generation = 1; generation <= 3; generation += 1) {
@@ -75,7 +75,7 @@ describe('two processes of the built service on one database', () => {
       expect(await refresh(current, second)).toEqual(outcome(200, 0));
     });
 
-    it('refuses a late retry once the successor was used elsewhere, and leaves the family alone', async () => {
+    it('refuses a late retry after the successor was used elsewhere, without ending the session', async () => {
       const tokens = await signIn();
       const next = await refresh(tokens.refreshToken, first);
       const third = await refresh(next.refreshToken, second);
@@ -83,7 +83,7 @@ describe('two processes of the built service on one database', () => {
       expect(await refresh(third.refreshToken, second)).toEqual(outcome(200, 0));
     });
 
-    it('finds out on one process that a token is used again after the window, and ends the family on both', async () => {
+    it('detects the reuse of a token on one process, and ends the session on both', async () => {
       const tokens = await signIn();
       const next = await refresh(tokens.refreshToken, first);
       await pair.database.query(
@@ -98,7 +98,7 @@ describe('two processes of the built service on one database', () => {
   describe('signed trust requests', () => {
     let used = 0;
     const signed = (): object => {
-      // A millisecond apart each time: a signature is good for one use.
+      // The timestamps differ by a millisecond, because each signature is valid only once.
       used += 1;
       const unsigned = {
         requestTimestampUtc: new Date(Date.now() - used).toISOString(),
@@ -113,7 +113,7 @@ describe('two processes of the built service on one database', () => {
       return [status, answer.rejectionReason as number];
     };
 
-    it('are accepted once, on whichever process', async () => {
+    it('are accepted once, on any process', async () => {
       const body = signed();
       expect(await outcomeOf(body, first)).toEqual([200, 0]);
       for (const url of pair.urls) expect(await outcomeOf(body, url)).toEqual([401, 1]);
@@ -140,7 +140,8 @@ describe('two processes of the built service on one database', () => {
   });
 
   it.each<[string, (tokens: Tokens) => string]>([
-    // Those that cut by the second are apart: who signs in right after one gets a token dated a second later.
+    // Revocations that count by the second are kept apart, because a user who signs in right after one gets a
+    // token dated a second later.
     ['a subject', () => 'sub/personid:1003'],
     ['a token', ({ accessToken }) => `token/${String(claimsOf(accessToken).jti)}`],
     ['a session', ({ accessToken }) => `sid/${String(claimsOf(accessToken).sid)}`],
@@ -148,7 +149,7 @@ describe('two processes of the built service on one database', () => {
     ['a family', ({ refreshToken }) => `jti/${String(claimsOf(refreshToken).jti)}`],
     ['an application', () => 'client_id/demo-backend'],
   ])(
-    'revoke %s for each other: at once where tokens are exchanged, within two seconds in every guard',
+    'revoke %s for each other: at once for exchanges, within two seconds for every guard',
     async (what, keyOf) => {
       const resident = { persona: 8, userName: 'rita.resident' };
       const tokens = await signIn(resident);
@@ -171,7 +172,7 @@ describe('two processes of the built service on one database', () => {
   );
 
   describe('administered by a third process', () => {
-    it('accept tokens of a key that only one of them has read, at once, and those of the key before', async () => {
+    it('accept at once tokens of a new key that only one of them has loaded, and those of the previous key', async () => {
       const admin = administratorProcess(pair.database.ownerUrl);
       let { refreshToken } = await signIn();
       const signedByFirst = async (): Promise<string> => {
@@ -192,7 +193,7 @@ describe('two processes of the built service on one database', () => {
       for (const url of pair.urls) expect(await me(url, before)).toBe(200);
     });
 
-    it('take the new secret of an application at once, the old one while it lives', async () => {
+    it('accept the new secret of an application at once, and the old one until it expires', async () => {
       const admin = administratorProcess(pair.database.ownerUrl);
       const create = 'applications create rotating --personas Customer --flows trust-simple';
       const { sharedSecret: before } = await admin.json(create);

@@ -18,7 +18,7 @@ interface Tokens {
   refreshToken: string;
 }
 
-describe('what callers may revoke, on two replicas', () => {
+describe('limits on revocations, on two replicas', () => {
   let service: AuthFixture;
   let second: NestFastifyApplication;
   let ivy: string;
@@ -50,14 +50,14 @@ describe('what callers may revoke, on two replicas', () => {
   const exchange = async ({ accessToken }: Tokens): Promise<number> =>
     (await bearerOf(service.post('/auth/token/bearer'), accessToken)).body.rejectionReason as number;
   const forgetQuotas = (): Promise<unknown> => service.database.query('DELETE FROM auth.revocation_quota');
-  /** Waits until the clock is next at this millisecond of a second. */
+  /** Waits until the clock next reaches this millisecond of a second. */
   const until = async (millisecond: number): Promise<void> => {
     const now = Date.now();
     const atMs = now + ((1_000 + millisecond - (now % 1_000)) % 1_000);
     await eventually(() => expect(Date.now()).toBeGreaterThanOrEqual(atMs), { intervalMs: 2 });
   };
 
-  describe('committed so late that no validator reads its date any more', () => {
+  describe('committed after validators have polled past its date', () => {
     beforeAll(() =>
       service.database.query(`
         CREATE FUNCTION auth.age_revocation() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -68,7 +68,7 @@ describe('what callers may revoke, on two replicas', () => {
     afterAll(() => service.database.query('DROP FUNCTION auth.age_revocation() CASCADE'));
 
     it.each(['jti', 'sid'])(
-      'a %s is in force within seconds on both replicas, and is confirmed',
+      'a revocation of a %s takes effect within seconds on both replicas, and is confirmed',
       async (domain) => {
         const { accessToken } = await signIn('olga.owner', 16);
         const identifier = String(claimsOf(accessToken)[domain]);
@@ -86,8 +86,8 @@ describe('what callers may revoke, on two replicas', () => {
     );
   });
 
-  describe('about tokens of others', () => {
-    it('are 100 a minute for one caller on all replicas; own ones and those of administrators always work', async () => {
+  describe('of other callers’ tokens', () => {
+    it('are limited to 100 a minute per caller across replicas, except own ones and those of administrators', async () => {
       const { accessToken: carl } = await signIn('carl.customer', 2);
       const statuses: number[] = [];
       for (let sent = 0; sent < 101; sent += 1) {
@@ -102,10 +102,10 @@ describe('what callers may revoke, on two replicas', () => {
       const { accessToken: olga } = await signIn('olga.owner', 16);
       expect((await put(`jti/${randomUUID()}`, olga)).status).toBe(200);
       expect((await put(`jti/${randomUUID()}`, ivy)).status).toBe(200);
-      // A new sign-in is the same caller.
+      // A new sign-in counts for the same caller.
       const again = await signIn('carl.customer', 2);
       expect((await put(`jti/${randomUUID()}`, again.accessToken)).status).toBe(429);
-      // Another token of the caller's own, a refresh token too.
+      // The caller's own tokens, including a refresh token.
       const other = await signIn('carl.customer', 2);
       expect((await put(`jti/${String(claimsOf(other.accessToken).jti)}`, again.accessToken)).status).toBe(
         200,
@@ -117,7 +117,7 @@ describe('what callers may revoke, on two replicas', () => {
       await forgetQuotas();
     });
 
-    it('are 10,000 at a time for one caller, those of the previous release included', async () => {
+    it('are limited to 10,000 stored per caller, including those from release 1.0.0', async () => {
       await service.database.query(
         `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
          SELECT 'jti', 'j-' || n, now() - interval '1 day', 'personid:1002' FROM generate_series(1, 10000) AS n`,
@@ -126,13 +126,13 @@ describe('what callers may revoke, on two replicas', () => {
       const refused = await put('jti/one-more', accessToken);
       expect(refused.status).toBe(429);
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-      // One that is there already takes no further place.
+      // Repeating a stored one takes no further slot.
       expect((await put('jti/j-1', accessToken)).status).toBe(200);
       expect((await put('svc-personid/1002', accessToken)).status).toBe(200);
       await forgetQuotas();
     });
 
-    it('are 1,000 at a time for single tokens of the caller itself, on both replicas; its sessions can always be ended', async () => {
+    it('are limited to 1,000 stored for the caller’s own single tokens, but its sessions can always be ended', async () => {
       await service.database.query(
         `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, own)
          SELECT 'jti', 'own-' || n, now() - interval '1 hour', 'personid:1002', true FROM generate_series(1, 999) AS n`,
@@ -147,13 +147,13 @@ describe('what callers may revoke, on two replicas', () => {
         expect([refused.status, refused.type]).toEqual([429, 'application/problem+json']);
         expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
       }
-      // One that is there already takes no further place.
+      // Repeating a stored one takes no further slot.
       expect((await put(last, caller.accessToken)).status).toBe(200);
       expect(await end(String(claimsOf(another.refreshToken).sid), caller.accessToken)).toBe(204);
       await forgetQuotas();
     });
 
-    it('are kept until the token has expired where it is ours, and 366 days otherwise', async () => {
+    it('are kept until a token of this service has expired, and 366 days for any other', async () => {
       const { accessToken: rita } = await signIn('rita.resident', 8);
       const olga = await signIn('olga.owner', 16);
       const access = String(claimsOf(olga.accessToken).jti);
@@ -174,7 +174,7 @@ describe('what callers may revoke, on two replicas', () => {
     });
   });
 
-  it('of subjects that are services are for administrators alone', async () => {
+  it('of service users are only for administrators', async () => {
     const { accessToken: olga } = await signIn('olga.owner', 16);
     const platform = await signIn('svc.platform', 1);
     const keys = [
@@ -189,7 +189,7 @@ describe('what callers may revoke, on two replicas', () => {
     await forgetQuotas();
   });
 
-  it('fails no sign-in of somebody else, and delays none by more than a second, however often they are repeated', async () => {
+  it('of another user fail no sign-in and delay none by more than a second, however often repeated', async () => {
     const { accessToken: rita } = await signIn('rita.resident', 8);
     const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
     let isOver = false;
@@ -214,7 +214,7 @@ describe('what callers may revoke, on two replicas', () => {
     expect(Math.max(...delays)).toBeLessThan(1_250);
   }, 60_000);
 
-  it('takes all names of a person for one: revoked in turn they delay no sign-in longer, and spoil no fresh token', async () => {
+  it('treat all identifiers of a person as one: revoking them in turn delays no sign-in longer and invalidates no new token', async () => {
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id, person_id)
        VALUES ('carl.internal', 'carl.internal', 'Carl', 9101, 1001)`,
@@ -223,7 +223,7 @@ describe('what callers may revoke, on two replicas', () => {
     const { accessToken: rita } = await signIn('rita.resident', 8);
     const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
     let isOver = false;
-    // Each name only every other second, when a sign-in that waits is just about to go on.
+    // Revokes each identifier every other second, just before a waiting sign-in continues.
     const attack = (async () => {
       const sent: Promise<number>[] = [];
       for (let turn = 0; !isOver; turn += 1, await until(500)) {
@@ -248,7 +248,7 @@ describe('what callers may revoke, on two replicas', () => {
     await service.database.query('DELETE FROM internal_legacy.internal_user WHERE user_id = 9101');
   }, 60_000);
 
-  it('leaves the services’ own sign-in alone when administrators repeat it', async () => {
+  it('of the service user do not affect its sign-in when administrators repeat them', async () => {
     const login = { ...BACKEND, persona: 1, userName: 'svc.platform' };
     let isOver = false;
     const attack = (async () => {
@@ -266,9 +266,9 @@ describe('what callers may revoke, on two replicas', () => {
     expect(refused).toBe(0);
   }, 60_000);
 
-  it('tells a sign-in what interrupted it: an administrator revoked its user again', async () => {
+  it('by an administrator interrupt a sign-in of that user with an explanation', async () => {
     const login = { ...BACKEND, persona: 8, userName: 'rita.resident' };
-    // Again where the second of the first revocation was over before the sign-in saw it.
+    // Repeated if the second of the first revocation was over before the sign-in saw it.
     const { headers, body } = await eventually(async () => {
       await put('svc-personid/1003', ivy);
       let isOver = false;
@@ -286,7 +286,7 @@ describe('what callers may revoke, on two replicas', () => {
   }, 60_000);
 
   describe('once acknowledged', () => {
-    it('cover what was issued while they were written, however late the commit', async () => {
+    it('cover tokens issued before their commit, however late that is', async () => {
       const before = await signIn('olga.owner', 16);
       const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
       const lock = new Client({ connectionString: service.database.ownerUrl });
@@ -300,7 +300,7 @@ describe('what callers may revoke, on two replicas', () => {
         );
         expect(row!.waiting).toBe(1);
       });
-      // In a later second than that of the revocation.
+      // Makes sure that this is a later second than the revocation's.
       await until(0);
       const renewed = await refresh(before);
       expect(renewed.rejectionReason).toBe(0);
@@ -317,7 +317,7 @@ describe('what callers may revoke, on two replicas', () => {
   });
 
   describe('named by a UUID', () => {
-    it('are the same in any spelling, for tokens and sessions, to write and to read', async () => {
+    it('are the same in any letter case, for tokens and sessions, when written and read', async () => {
       const first = await signIn('carl.customer', 2);
       const jti = String(claimsOf(first.accessToken).jti);
       expect((await put(`jti/${jti.toUpperCase()}`, first.accessToken)).status).toBe(200);
@@ -333,17 +333,17 @@ describe('what callers may revoke, on two replicas', () => {
       const last = await signIn('carl.customer', 2);
       expect(await end(String(claimsOf(last.accessToken).sid).toUpperCase(), ivy)).toBe(204);
       expect((await refresh(last)).rejectionReason).toBe(6);
-      // What is no UUID keeps its case.
+      // An identifier that is not a UUID keeps its letter case.
       await put('jti/Some-Token', ivy);
       expect((await service.get('/auth/revocations/jti/some-token', ivy)).status).toBe(404);
     });
 
-    it('end a session that is there, and are 404 for one that is not, for administrators too', async () => {
+    it('end an existing session, and return 404 for an unknown one, to administrators too', async () => {
       expect(await end(randomUUID(), ivy)).toBe(404);
       const { accessToken, refreshToken } = await signIn('olga.owner', 16);
       const sid = String(claimsOf(refreshToken).sid);
       expect([await end(sid, ivy), await end(sid, ivy)]).toEqual([204, 204]);
-      // A session without a refresh token has no row: its owner ends it all the same.
+      // A session without a refresh token has no row, but its owner can end it too.
       const alone = await signIn('carl.customer', 2, REPORTS);
       expect(await end(String(claimsOf(alone.accessToken).sid), alone.accessToken)).toBe(204);
       await eventually(async () => expect((await service.get('/auth/me', accessToken)).status).toBe(401));

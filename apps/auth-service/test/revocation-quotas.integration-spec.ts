@@ -15,7 +15,7 @@ const LIMITS = {
   REVOCATIONS_PER_APPLICATION: String(KEPT_PER_APPLICATION),
 };
 
-describe('whom revocations about others count for, on two replicas', () => {
+describe('quotas of revocations of other users, on two replicas', () => {
   let service: AuthFixture;
   let second: NestFastifyApplication;
   beforeEach(async () => {
@@ -53,11 +53,11 @@ describe('whom revocations about others count for, on two replicas', () => {
 
   it('technicians without an account share the quota of their provider', async () => {
     expect(await statuses(await named(PER_MINUTE + 1, 'Made Up'))).toEqual([...times(PER_MINUTE, 200), 429]);
-    // One who has an account is somebody.
+    // A technician with an account has their own quota.
     expect(await statuses([await signIn({ persona: 4, userName: 'tess.tech' })])).toEqual([200]);
   });
 
-  it('all callers of an application share its quota, which refuses no session that its user ends', async () => {
+  it('all callers of an application share its quota, but users can always end their own sessions', async () => {
     const people = [
       await signIn({ persona: 2, userName: 'carl.customer' }),
       await signIn({ persona: 16, userName: 'olga.owner' }),
@@ -80,33 +80,33 @@ describe('whom revocations about others count for, on two replicas', () => {
     expect((await bearerOf(service.post('/auth/logout'), last)).status).toBe(204);
     const olga = await signIn({ persona: 16, userName: 'olga.owner' });
     expect((await put(olga, 'svc-personid/1002')).status).toBe(200);
-    // An administrator's revocations have no bound.
+    // Administrators have no quota.
     const ivy = await signIn({ persona: 1, userName: 'ivy.internal' });
     expect(await statuses(times(3, ivy))).toEqual([200, 200, 200]);
   });
 
-  it('an application keeps no more than so many, in whichever domain technicians without an account revoke', async () => {
+  it('an application’s stored revocations are limited, including those by technicians without an account', async () => {
     await service.database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, counted_client)
        SELECT 'jti', 'j-' || n, now() - interval '1 day', 'technician:815:' || n, 'demo-backend' FROM generate_series(2, $1) AS n`,
       [KEPT_PER_APPLICATION],
     );
     const [one, other] = await named(2, 'Made Up');
-    // Its own subject: there may be any number of them.
+    // A revocation of the caller's own subject is not limited.
     const own = `sub/${encodeURIComponent(String(claimsOf(one!)['sub']))}`;
     expect((await put(one!, own)).status).toBe(200);
     const refused = await put(other!);
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '3600']);
-    // One that is there already takes no further place.
+    // Repeating a stored one takes no further slot.
     expect((await put(other!, 'jti/j-2')).status).toBe(200);
   });
 
-  it('a person is one caller under all names, also those from before an account was linked', async () => {
+  it('a person is one caller under all identifiers, even those from before an account was linked', async () => {
     await service.database.query(
       `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id)
        VALUES ('olga.internal', 'olga.internal', 'Olga', 9100)`,
     );
-    // Without its persona the user is no administrator.
+    // Without the persona, the user is not an administrator.
     const before = await signIn({ persona: 16, userName: 'olga.owner' });
     await service.database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)

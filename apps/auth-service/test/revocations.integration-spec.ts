@@ -33,7 +33,7 @@ describe('revocations', () => {
     return body.accessToken as string;
   }
 
-  it('needs a bearer token everywhere, and an internal administrator for the list', async () => {
+  it('require a bearer token everywhere, and an internal administrator for the list', async () => {
     expect((await service.get('/auth/revocations')).status).toBe(401);
     expect((await service.get('/auth/revocations/jti/x')).status).toBe(401);
     expect((await service.put('/auth/revocations/jti/x')).status).toBe(401);
@@ -42,7 +42,7 @@ describe('revocations', () => {
     expect((await service.get('/auth/revocations', await tokenOf(2, 'gina.global'))).status).toBe(200);
   });
 
-  it('tells the time by the clock that dates revocations, with the list', async () => {
+  it('return with the list the time of the clock that dates revocations', async () => {
     const presentOf = async (query: string): Promise<string> =>
       String((await service.get(`/auth/revocations${query}`, ivy)).headers['revocations-as-of']);
     const before = await presentOf('');
@@ -54,7 +54,7 @@ describe('revocations', () => {
     expect(instants).toEqual(instants.toSorted((one, other) => one - other));
   });
 
-  it('sets, shows and renews a revocation, and keeps who did it', async () => {
+  it('can be set, shown and renewed, and keep the last caller', async () => {
     const missing = await service.get('/auth/revocations/svc-personid/777', carl);
     expect([missing.status, missing.type]).toEqual([404, 'application/problem+json']);
     const put = await service.put('/auth/revocations/svc-personid/777', carl);
@@ -75,7 +75,7 @@ describe('revocations', () => {
     expect(rows).toEqual([{ revoked_by_subject: 'userid:9001' }]);
   });
 
-  it('knows token as an alias of jti, and keeps the case of identifiers', async () => {
+  it('accept token as an alias of jti, and keep the letter case of identifiers', async () => {
     await service.put('/auth/revocations/token/Some-Token', carl);
     expect((await service.get('/auth/revocations/jti/Some-Token', carl)).body).toMatchObject({
       domain: 'jti',
@@ -91,19 +91,19 @@ describe('revocations', () => {
     '/auth/revocations/internal-legacy/-1',
     '/auth/revocations/jti/a%00b',
     `/auth/revocations/jti/${'x'.repeat(300)}`,
-  ])('refuses %s', async (path) => {
+  ])('are refused for %s', async (path) => {
     expect((await service.get(path, carl)).status).toBe(400);
     expect((await service.put(path, carl)).status).toBe(400);
   });
 
-  it('takes a PUT with an empty JSON body', async () => {
+  it('accept a PUT with an empty JSON body', async () => {
     const put = await service
       .put('/auth/revocations/jti/empty-body', carl)
       .set('Content-Type', 'application/json');
     expect(put.status).toBe(200);
   });
 
-  it('lists strictly after minDate, oldest first, with a plus that became a space', async () => {
+  it('are listed strictly after minDate, oldest first, even if a plus became a space', async () => {
     const dates = [
       '2019-01-01T00:00:00Z',
       '2019-01-02T00:00:00Z',
@@ -132,7 +132,7 @@ describe('revocations', () => {
     expect((await service.get('/auth/revocations?minDate=0000-01-01', ivy)).status).toBe(200);
   });
 
-  it('pages on request', async () => {
+  it('are paged on request', async () => {
     const whole = (await service.get('/auth/revocations?minDate=2017-01-01', ivy)).body as Revocation[];
     const paged: Revocation[] = [];
     let next: string | undefined = '/auth/revocations?minDate=2017-01-01&limit=2';
@@ -147,7 +147,7 @@ describe('revocations', () => {
     expect((await service.get('/auth/revocations?limit=0', ivy)).status).toBe(400);
   });
 
-  it('lists everything at once to who asks so, however much that is', async () => {
+  it('are all listed at once without a limit, however many there are', async () => {
     await service.database.query(
       `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject)
        SELECT 'jti', 'many-' || n, now() - interval '2 years' + n / 3000 * interval '1 second', 'test' FROM generate_series(1, 10001) AS n`,
@@ -166,7 +166,7 @@ describe('revocations', () => {
     ['a person', 'svc-personid/1003', 8, 'rita.resident'],
     ['an internal user', 'internal-legacy/9001', 1, 'ivy.internal'],
   ])(
-    'revokes every token of %s issued so far, and none issued afterwards',
+    'cover every token of %s issued so far, and none issued afterwards',
     async (_, key, persona, userName) => {
       const before = await tokenOf(persona, userName);
       await service.put(`/auth/revocations/${key}`, carl);
@@ -182,12 +182,12 @@ describe('revocations', () => {
           timeoutMs: 2_000,
         },
       );
-      // The guard knows of the revocation by now, and the newer token still has to pass.
+      // The guard has read the revocation by now, and must still admit the newer token.
       expect((await service.get('/auth/revocations/jti/x', after)).status).toBe(404);
     },
   );
 
-  it('lets callers revoke only themselves under self-or-admin', async () => {
+  it('are limited to the caller’s own under self-or-admin', async () => {
     const put = async (key: string, token: string): Promise<number> =>
       (await bearerOf(request(strictReplica.getHttpServer()).put(`/auth/revocations/${key}`), token)).status;
     expect(await put('svc-personid/1002', carl)).toBe(403);

@@ -19,7 +19,7 @@ const SIGNED_IN = { status: 200, reason: 0 };
 const NEW_PASSWORD = 'N3w-Passw0rd!!';
 const RITA = { user: 'rita.resident', password: PASSWORD };
 
-describe('a sign-in that is under way when something is revoked', () => {
+describe('a sign-in that is in progress during a revocation', () => {
   let service: AuthFixture;
   let holder: Client;
   let admin: string;
@@ -63,13 +63,15 @@ describe('a sign-in that is under way when something is revoked', () => {
   const query = (statement: string, parameters: unknown[] = []): Promise<unknown> =>
     service.database.query(statement, parameters);
 
-  /** What becomes of sign-ins whose passwords were right before `change`, and that go on after it. */
+  /**
+   * Returns the outcomes of sign-ins whose password was verified before `change`, and that continue after it.
+   */
   async function outcomesAround(
     change: () => Promise<void>,
     bodies: readonly object[] = [RITA],
   ): Promise<Outcome[]> {
     await holder.query('BEGIN');
-    // A sign-in comes here once its password has been compared.
+    // A sign-in accesses this table after verifying the password.
     await holder.query('LOCK TABLE auth.password_lockout IN ACCESS EXCLUSIVE MODE');
     const signingIn = Promise.all(bodies.map(login));
     try {
@@ -87,7 +89,7 @@ describe('a sign-in that is under way when something is revoked', () => {
     return signingIn;
   }
 
-  describe('by a password that is replaced before', () => {
+  describe('with a password that was replaced before the revocation', () => {
     let oldHash: string;
     beforeAll(async () => {
       const [row] = await service.database.query<{ password_hash: string }>(
@@ -113,7 +115,7 @@ describe('a sign-in that is under way when something is revoked', () => {
     );
   });
 
-  it('may begin as soon as the revocation is acknowledged, and takes a second more at most', async () => {
+  it('may start as soon as the revocation is acknowledged, and takes at most a second longer', async () => {
     await revoke('svc-personid/1003');
     const begun = performance.now();
     const outcomes = await Promise.all([login(RITA), login(RITA)]);
@@ -121,7 +123,7 @@ describe('a sign-in that is under way when something is revoked', () => {
     expect(performance.now() - begun).toBeLessThan(2_500);
   });
 
-  it('goes on after a revocation by a stranger', async () => {
+  it('continues after a revocation by another user', async () => {
     expect(await outcomesAround(() => revoke('svc-personid/1003', stranger))).toEqual([SIGNED_IN]);
   });
 
@@ -156,7 +158,7 @@ describe('a sign-in that is under way when something is revoked', () => {
       expect(await login(signIn)).toEqual({ status: 401, reason: 1 });
     });
 
-    it('that is revoked and keeps its secret goes on: the proof still holds', async () => {
+    it('that is revoked and keeps its secret continues, because the proof is still valid', async () => {
       expect(await outcomesAround(() => revoke('client_id/demo-backend'), [RITA, signIn])).toEqual([
         SIGNED_IN,
         SIGNED_IN,
@@ -164,14 +166,14 @@ describe('a sign-in that is under way when something is revoked', () => {
     });
   });
 
-  it('ends where its application loses its secret and is revoked while it waits for the next second', async () => {
+  it('is aborted if its application loses its secret and is revoked while it waits for the next second', async () => {
     const { applicationKey } = REPORTS;
     const expire = (at: string): Promise<unknown> =>
       query(`UPDATE auth.application_secret SET expires_at = ${at} WHERE application_key = $1`, [
         applicationKey,
       ]);
     const backendAdmin = await tokenOf('gina.global', BACKEND);
-    // Again where the second was over too early, or the secret gone before it was read.
+    // Repeated if the second was over too early, or the secret was gone before it was read.
     await eventually(async () => {
       await expire('NULL');
       await revoke('svc-personid/1001', backendAdmin);
@@ -184,9 +186,9 @@ describe('a sign-in that is under way when something is revoked', () => {
   }, 60_000);
 });
 
-describe('a trust sign-in where the identity stores have a database of their own', () => {
+describe('a trust sign-in with identity stores in a separate database', () => {
   let service: AuthFixture;
-  /** Its identity stores have a connection pool of their own. */
+  /** A replica whose identity stores have a separate connection pool. */
   let replica: NestFastifyApplication;
   beforeAll(async () => {
     service = await startAuthService();
@@ -220,7 +222,7 @@ describe('a trust sign-in where the identity stores have a database of their own
     expect((await service.put(`/auth/revocations/${key}`, admin.body.accessToken)).status).toBe(200);
   }
 
-  /** Sends a request to the replica, and makes `change` before its own database can answer anything. */
+  /** Sends a request to the replica, and makes `change` while the replica's own database cannot respond. */
   async function sendAround(path: string, body: object, change: () => Promise<void>): Promise<Outcome> {
     const dataSource = replica.get(DataSource);
     const held = Array.from({ length: 5 }, () => dataSource.createQueryRunner());
@@ -232,7 +234,7 @@ describe('a trust sign-in where the identity stores have a database of their own
     }));
     try {
       await received;
-      // What the request asks of the identity stores at once is answered before this.
+      // The request's first look-ups in the identity stores have completed before these.
       const stores = replica.get(IdentityStoresRepository);
       for (let n = 0; n < 10; n += 1) await stores.find({ by: 'user-name', userName: 'nobody' });
       await change();
@@ -254,7 +256,7 @@ describe('a trust sign-in where the identity stores have a database of their own
           new Date(),
         ),
     ],
-  ])('by %s does not outlive a revocation that came after the user was read', async (flow, body) => {
+  ])('by %s fails after a revocation that came after the user was read', async (flow, body) => {
     const outcome = await sendAround(`/auth/token/${flow}`, body(), async () => {
       await setDisabled(true);
       await revoke('svc-personid/1001');

@@ -1,12 +1,14 @@
-/** Groups of the internal legacy store: 200 chains, each group containing the next of its chain. */
+/**
+ * Number of security groups in the internal legacy store: 200 chains, in which each group contains the next.
+ */
 const GROUPS = 10_000;
 const CHAINS = 200;
-/** Direct members of a group. */
+/** Number of direct members of a group. */
 const USERS_PER_GROUP = 5;
 
 /**
- * Statements that fill auth-service's database with as many users of each store, sessions, revocations and
- * audit entries.
+ * Returns statements that fill the database of auth-service with `rows` users per store, sessions,
+ * revocations and audit entries.
  */
 export function scaleRowsOfAuth(rows: number): readonly string[] {
   return [...users(rows), ...groups(rows), ...sessions(rows), ...records(rows), 'ANALYZE'];
@@ -33,7 +35,7 @@ const groups = (rows: number): readonly string[] => [
    FROM generate_series(0, ${String(GROUPS - CHAINS - 1)}) AS n`,
   `INSERT INTO internal_legacy.group_member_user SELECT 'g' || n / ${String(USERS_PER_GROUP)}, 10001 + n
    FROM generate_series(0, ${String(Math.min(rows, GROUPS * USERS_PER_GROUP) - 1)}) AS n`,
-  // Everybody else is in one of a few large groups beside the chains.
+  // All other users are in ten large groups outside the chains.
   `INSERT INTO internal_legacy.security_group SELECT 'everybody' || n FROM generate_series(0, 9) AS n`,
   `INSERT INTO internal_legacy.group_member_user SELECT 'everybody' || n % 10, n
    FROM generate_series(10001 + ${String(GROUPS * USERS_PER_GROUP)}, 10000 + ${String(rows)}) AS n`,
@@ -41,13 +43,13 @@ const groups = (rows: number): readonly string[] => [
   `INSERT INTO internal_legacy.access_point_grant SELECT 'door' || n, 'g' || n FROM generate_series(0, 999) AS n`,
 ];
 
-/** The nth identifier of sessions. */
+/** Returns the nth session identifier. */
 export const jtiOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
-/** The same in SQL. */
+/** Returns the nth session identifier as an SQL expression. */
 const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 
-/** Sessions that live, half of them for more than a year; two tokens each, of which one is used up. */
+/** Live sessions, half of them for more than a year, with two tokens each, one of which is used. */
 const sessions = (rows: number): readonly string[] => [
   `INSERT INTO auth.refresh_family (family_id, subject, person_id, application_key, flow, persona_limit, auth_time, created_at)
    SELECT ${uuid('n')}, 'personid:' || n, n, 'demo-backend', 'user', 31, at, at
@@ -59,8 +61,8 @@ const sessions = (rows: number): readonly string[] => [
   `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
    SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
    FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '50 days' AS at) AS issued`,
-  // The last session was refreshed as often as there are sessions.
-  // All of one owner: every other one was ended, and the rest are revoked with their subject.
+  // Then as many sessions of one owner: every other one has ended, and the rest are revoked by their subject.
+  // The last statement gives the last session as many used tokens as there are sessions.
   `WITH family AS (
      INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at, revoked_at)
      SELECT gen_random_uuid(), 'many', 'demo-backend', 'user', 31, at, at, CASE WHEN n % 2 = 0 THEN at + interval '1 day' END
@@ -79,7 +81,7 @@ const sessions = (rows: number): readonly string[] => [
 ];
 
 const records = (rows: number): readonly string[] => [
-  // None is older than a token can be.
+  // Revocations no older than a token can be.
   `INSERT INTO auth.revocations (domain, identifier, revocation_date, revoked_by_subject, counted_client)
    SELECT CASE WHEN n <= ${String(rows)} * 0.5 THEN 'svc-personid' ELSE 'jti' END, n::text,
      now() - interval '360 days' + n * (interval '359 days' / ${String(rows)}), 's', CASE WHEN n % 10 = 0 THEN 'counted' END
@@ -96,7 +98,7 @@ const records = (rows: number): readonly string[] => [
   `INSERT INTO auth.external_identity (issuer, subject, person_id) SELECT 'https://i', n::text, n FROM generate_series(1, ${String(rows)}) AS n`,
 ];
 
-/** The tables whose rows expire, but for the audit trails. */
+/** The tables with expiring rows, except the audit trails. */
 export const EXPIRING_TABLES = [
   'trust_replay',
   'windows_ticket',
@@ -111,8 +113,8 @@ export const EXPIRING_TABLES = [
 ] as const;
 
 /**
- * Statements that add as many expired rows of each kind; half of the revocations are of tokens, half of
- * sessions.
+ * Returns statements that add `rows` expired rows of each kind. Half of the revocations are of tokens, half
+ * of sessions.
  */
 export const expiredRowsOfAuth = (rows: number): readonly string[] => {
   const series = `generate_series(1, ${String(rows)}) AS n`;
@@ -128,7 +130,7 @@ export const expiredRowsOfAuth = (rows: number): readonly string[] => {
     `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at)
      SELECT ${expiredUuid('n')}, 'expired', 'demo-backend', 'user', 31, ${ago}, ${ago}
      FROM generate_series(1, (${String(rows)} + 1) / 2) AS n`,
-    // Two of a session, which expire together.
+    // Two tokens per session, which expire together.
     `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
      SELECT ${expiredUuid('n')}, ${expiredUuid('(n + 1) / 2')}, ${ago}, ${ago} + interval '365 days' + n / 2 * interval '1 millisecond'
      FROM ${series}`,

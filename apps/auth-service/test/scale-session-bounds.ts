@@ -18,10 +18,10 @@ const userOf = (n: number): SessionsOfUser => ({
 const MANY: SessionsOfUser = { subject: 'many', applicationKey: 'demo-backend' };
 const of = Array.from({ length: 20 }, (_, n) => 100 + n);
 
-/** What keeps the sessions of one user within bounds. */
+/** Statements that keep the sessions of one user within bounds. */
 export const sessionBoundStatements = (rows: number): readonly HotStatement<DataSource>[] => [
   {
-    // The session was refreshed as often as there are sessions.
+    // The session with as many used tokens as there are sessions.
     name: 'find the session that was refreshed most',
     pages: 120,
     prepared: true,
@@ -33,35 +33,35 @@ export const sessionBoundStatements = (rows: number): readonly HotStatement<Data
     work: (d) => sessions(d).find({ ...nameOf(rows / 2), jti: randomUUID() }),
   },
   {
-    name: 'look for sessions with many refresh tokens',
+    name: 'find sessions with many refresh tokens',
     pages: 6_000,
     work: async (d) =>
       expect(await bounds(d).findOversizedSessions([...of.map(jtiOf), jtiOf(rows)])).toEqual([jtiOf(rows)]),
   },
   {
-    // 10,000 tokens. Where no recorded snapshot is old enough, each has them looked at.
+    // Prunes 10,000 tokens. Without a recorded snapshot that is old enough, each token is checked separately.
     name: 'prune a step of a session',
     pages: 100_000,
     work: async (d) =>
       expect(await bounds(d).pruneSession(jtiOf(rows), null)).toMatchObject({ count: 10_000 }),
   },
   {
-    name: 'look for users with many sessions',
+    name: 'find users with many sessions',
     pages: 200,
     work: (d) => bounds(d).findUsersWithSurplus(of.map(userOf), 1_000),
   },
   {
-    name: 'look for users with many ended sessions',
+    name: 'find users with many ended sessions',
     pages: 200,
     work: (d) => bounds(d).findUsersOfEnded(of.map(userOf), 1_000),
   },
   {
-    name: 'look for the user with most sessions',
+    name: 'find the user with the most sessions',
     pages: 300,
     work: async (d) => expect(await bounds(d).findUsersWithSurplus([MANY], 1_000)).toEqual([MANY]),
   },
   {
-    name: 'look for the user with most ended sessions',
+    name: 'find the user with the most ended sessions',
     pages: 300,
     work: async (d) => expect(await bounds(d).findUsersOfEnded([MANY], 1_000)).toEqual([MANY]),
   },
@@ -78,7 +78,7 @@ export const sessionBoundStatements = (rows: number): readonly HotStatement<Data
       expect(await bounds(d).removeEndedSessions(MANY, 1_000)).toEqual({ count: 0, isMore: true }),
   },
   {
-    name: 'look at very many sessions that can be refreshed no more',
+    name: 'page through very many sessions that can no longer be refreshed',
     pages: 25_000,
     work: async (d) => {
       const owner = { subject: 'many' };
@@ -93,7 +93,7 @@ export const sessionBoundStatements = (rows: number): readonly HotStatement<Data
       expect(await bounds(d).displaceSessions(userOf(3), 0)).toEqual({ count: 1, isMore: true }),
   },
   {
-    name: 'look for ended sessions to remove, and find none that is old enough',
+    name: 'find no ended session that is old enough to remove',
     pages: 60,
     work: async (d) =>
       expect(await bounds(d).removeEndedSessions(userOf(3), 0)).toEqual({ count: 0, isMore: false }),

@@ -37,7 +37,7 @@ import { sessionBoundStatements } from './scale-session-bounds';
 const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 
-/** Three stores in one database are asked in one statement. */
+/** Three stores in one database share one statement. */
 const allStores = (d: DataSource): IdentityStoreRepository[] => [
   new PersonDirectoryRepository(d),
   new InternalLegacyRepository(d),
@@ -49,7 +49,7 @@ const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLock
 const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
 const revocations = (d: DataSource): RevocationsRepository => new RevocationsRepository(d);
 
-/** Requests that arrive together are one statement. */
+/** Builds twenty requests. Concurrent ones share a statement. */
 const twenty = <T>(of: (n: number) => T): T[] => Array.from({ length: 20 }, (_, i) => of(MIDDLE + 997 * i));
 
 const namedTechnician = (n: number) => ({
@@ -67,7 +67,7 @@ const find = (query: IdentityQuery): HotStatement<DataSource> => ({
 
 const IDENTITIES: readonly HotStatement<DataSource>[] = [
   find({ by: 'user-name', userName: `Person.${String(10_000 + MIDDLE)}` }),
-  // In the deepest group of a chain.
+  // A member of the deepest group of a chain.
   find({ by: 'user-name', userName: `User.${String(10_000 + Math.min(ROWS, 50_000))}` }),
   find({ by: 'user-name', userName: `Tech.${String(MIDDLE)}` }),
   find({ by: 'person', personId: 10_000 + MIDDLE }),
@@ -294,12 +294,12 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     work: (d) => revocations(d).put({ domain: 'sid', identifier: jtiOf(7), subject: 's', clientId: null }),
   },
   {
-    name: 'find the token that is revoked',
+    name: 'find the token being revoked',
     pages: 40,
     work: (d) => revocations(d).findIssued(jtiOf(MIDDLE)),
   },
   {
-    name: 'find no token of ours',
+    name: 'find no token of this service',
     pages: 40,
     work: (d) => revocations(d).findIssued(randomUUID()),
   },
@@ -318,14 +318,14 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     work: (d) => new RevocationQuotasRepository(d).take('personid:1', 100),
   },
   {
-    // Half of the table is of one caller: it stops at the limit.
+    // Half of the table belongs to one caller: the count stops at the limit.
     name: 'count the revocations of a caller',
     pages: 12_000,
     work: (d) =>
       new RevocationQuotasRepository(d).isFull(['s'], 10_000, { domain: 'jti', identifier: 'new' }),
   },
   {
-    // A tenth of the table is of one application: it stops at the limit.
+    // A tenth of the table belongs to one application: the count stops at the limit.
     name: 'count the revocations of an application',
     pages: 12_000,
     work: (d) =>
@@ -335,7 +335,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
       }),
   },
   {
-    // The session was refreshed as often as there are sessions.
+    // The session with as many used tokens as there are sessions.
     name: 'list the sessions of a person',
     pages: 80,
     work: async (d) => {
@@ -351,7 +351,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
   },
   { name: 'poll the feed', pages: 200, work: (d) => revocations(d).list(RECENT, 10_000) },
   { name: 'list a page from the start', pages: 1_100, work: (d) => revocations(d).list(EPOCH, 1_000) },
-  { name: 'list a page far on', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
+  { name: 'list a late page', pages: 100, work: (d) => revocations(d).list(EPOCH, 1_000, afterDays(60)) },
 ];
 
 const purge = (d: DataSource, AUDIT_RETENTION_DAYS: number): Promise<void> =>
@@ -372,7 +372,7 @@ const PURGES: readonly HotStatement<DataSource>[] = [
   },
 ];
 
-/** The tables that grow by thousands of rows within a minute of a new service. */
+/** Statements on the tables that grow by thousands of rows within the first minute of a new service. */
 const EARLY: readonly HotStatement<DataSource>[] = [
   {
     ...find({ by: 'person', personId: 10_000 + MIDDLE }),

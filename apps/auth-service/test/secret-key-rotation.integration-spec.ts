@@ -14,7 +14,7 @@ const keys = (...list: string[]): NodeJS.ProcessEnv => ({
 });
 const [OLD, NEW] = [`1:${OLD_KEY}`, `of-2026:${NEW_KEY}`];
 
-describe('replacing the key that seals secrets, while two replicas serve', () => {
+describe('replacing the key that seals secrets, under load on two replicas', () => {
   let database: TestDatabase;
   let serving: NestFastifyApplication[] = [];
   const failures: unknown[] = [];
@@ -22,7 +22,10 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
   let stopped = false;
   let load: Promise<void>;
 
-  /** Each request proves an application's secret and is signed with the asymmetric key: both are sealed. */
+  /**
+   * Sends a request that proves an application's secret and gets a token with an asymmetric signature. Both
+   * keys are sealed.
+   */
   async function request(replica: NestFastifyApplication): Promise<void> {
     const user = { persona: 1, userName: 'ivy.internal' };
     const { status, body } = await postTo(replica, '/auth/token/trust-simple', { ...BACKEND, ...user });
@@ -30,7 +33,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     if (status !== 200) failures.push(body);
   }
 
-  async function keepAsking(): Promise<void> {
+  async function generateLoad(): Promise<void> {
     while (!stopped) await Promise.all(serving.map(request));
   }
 
@@ -48,7 +51,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     database = await createTestDatabase({ migrate: migrateWithIdentities });
     serving = [await startReplica(database.url, { environment: keys(OLD) })];
     serving.push(await startReplica(database.url, { environment: { ...keys(), ...single() } }));
-    load = keepAsking();
+    load = generateLoad();
   }, 90_000);
 
   afterAll(async () => {
@@ -63,7 +66,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     SECRET_ENCRYPTION_KEY: OLD_KEY,
   });
 
-  /** First bytes of the stored secrets: 1 for the unnamed key, 2 for a named one. */
+  /** Returns the first bytes of the stored secrets: 1 for the unnamed key, 2 for a named one. */
   async function versions(): Promise<number[]> {
     const rows = await database.query<{ version: number }>(
       `SELECT DISTINCT get_byte(ciphertext, 0) AS version FROM auth.application_secret
@@ -81,7 +84,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     expect(failures).toEqual([]);
   }
 
-  it('goes by the steps of the operations page without a failed request', async () => {
+  it('follows the steps of the operations page without a failed request', async () => {
     expect(await versions()).toEqual([1]);
     await rollOut(keys(OLD, NEW));
     await expectServed();
@@ -112,7 +115,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
     expect(failures).toEqual([]);
   }, 120_000);
 
-  it('goes on where it was interrupted, and names what no key opens', async () => {
+  it('resumes after an interruption, and names secrets that no key opens', async () => {
     const stranger = {
       SECRET_ENCRYPTION_KEYS: `other:${randomBytes(32).toString('base64url')}`,
       SECRET_ENCRYPTION_KEY: '',
@@ -134,7 +137,7 @@ describe('replacing the key that seals secrets, while two replicas serve', () =>
   });
 });
 
-describe('sealing every secret anew', () => {
+describe('re-encrypting every secret', () => {
   let database: TestDatabase;
   const environment = { SECRET_ENCRYPTION_KEYS: `${NEW},${OLD}`, SECRET_ENCRYPTION_KEY: '' };
   const admin = (): ReturnType<typeof administrator> => administrator(database.ownerUrl);
@@ -148,9 +151,9 @@ describe('sealing every secret anew', () => {
   });
   afterEach(() => database.drop());
 
-  it('leaves none behind that was updated, or sealed with the old key, meanwhile', async () => {
-    // Room at the table's beginning, and whenever a batch is written another row moves there, behind who
-    // walks by place.
+  it('misses none that was concurrently updated or sealed with the old key', async () => {
+    // Frees space at the start of the table. Each batch that is written moves another row there, behind a
+    // scan in physical order.
     await database.query(
       `DELETE FROM auth.application_secret WHERE application_key IN ('bulk-0', 'bulk-1', 'bulk-2')`,
     );
@@ -168,9 +171,9 @@ describe('sealing every secret anew', () => {
     expect(out).toContain(`Sealed anew: ${String(count)} application secrets.`);
   }, 60_000);
 
-  it('walks again for what is sealed with the old key behind it', async () => {
-    // With the first secret that is sealed anew, one with the old key appears before it in the order of the
-    // walk.
+  it('makes another pass for secrets sealed with the old key behind it', async () => {
+    // Re-encrypting the first secret inserts one with the old key that comes earlier in the order of the
+    // pass.
     await admin().run('applications create a-late-one --personas Customer --flows trust');
     await database.query(
       `CREATE TABLE auth.late AS SELECT * FROM auth.application_secret WHERE application_key = 'a-late-one'`,
@@ -191,7 +194,7 @@ describe('sealing every secret anew', () => {
     expect([exitCode, await underOld()]).toEqual([0, []]);
   }, 60_000);
 
-  it('opens everything, also what is sealed under the id of the first key, and checks without a change', async () => {
+  it('opens every secret, even those with the id of the first key, and --check changes nothing', async () => {
     const wrong = {
       SECRET_ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64url')}`,
       SECRET_ENCRYPTION_KEY: '',
@@ -209,7 +212,7 @@ describe('sealing every secret anew', () => {
     });
   });
 
-  it('keeps a replica from starting without a key that is still needed', async () => {
+  it('keeps a replica unready without a key that is still needed', async () => {
     await admin().run('secrets re-encrypt', environment);
     await database.query(
       `UPDATE auth.application_secret SET ciphertext = '\\x01' || substring(ciphertext FROM 2) WHERE application_key = 'bulk-3'`,
@@ -219,7 +222,7 @@ describe('sealing every secret anew', () => {
       const ready = async () => (await agentOf(replica).get('/health/ready')).body.checks['sealing-keys'];
       expect(await ready()).toBe('failed');
       await database.query(`DELETE FROM auth.application_secret WHERE application_key = 'bulk-3'`);
-      // The result of a check counts for a second.
+      // The result of a check is cached for 1 s.
       await eventually(async () => expect(await ready()).toBe('ok'));
     } finally {
       await replica.close();
@@ -227,8 +230,8 @@ describe('sealing every secret anew', () => {
   });
 });
 
-describe('a replica with another key than the database was sealed with', () => {
-  it('never becomes ready, so that a roll-out or a restore with the wrong secrets stops at it', async () => {
+describe('a replica without the key that sealed the database', () => {
+  it('never becomes ready, so that a roll-out or a restore with the wrong secrets stops', async () => {
     const database = await createTestDatabase({ migrate: migrateWithIdentities });
     const first = await startReplica(database.url, { environment: keys(OLD) });
     const other = await startReplica(database.url, { environment: keys(`1:${NEW_KEY}`) });

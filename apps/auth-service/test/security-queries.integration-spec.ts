@@ -43,7 +43,7 @@ describe('the queries of SECURITY.md', () => {
     expect(await database.query(sql)).toHaveLength(1);
   });
 
-  it('find sign-ins that may have been under way when their subject or application was revoked', async () => {
+  it('find sign-ins that may have been in progress when their subject or application was revoked', async () => {
     const sql = QUERIES.find((query) => query.includes('signed_in_at'))!;
     await database.query(
       `INSERT INTO auth.revocation_audit (occurred_at, domain, identifier, because)
@@ -54,7 +54,7 @@ describe('the queries of SECURITY.md', () => {
     expect(await database.query(sql)).toHaveLength(2);
   });
 
-  it('find facilities that a person holds for one of several personas', async () => {
+  it('find facilities that a person holds for only one of several personas', async () => {
     const sql = QUERIES.find((query) => query.includes('FROM person_directory.'))!;
     await database.query('UPDATE person_directory.person SET personas = 10 WHERE person_id = 1003');
     await database.query(

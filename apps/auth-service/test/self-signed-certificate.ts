@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
-/** A certificate and its key, both in PEM. */
+/** A certificate and its key, in PEM. */
 export interface Certificate {
   cert: string;
   key: string;
@@ -16,9 +16,8 @@ const OID = {
 const TAG = { integer: 2, bits: 3, octets: 4, oid: 6, utf8: 12, sequence: 48, set: 49, utcTime: 23 } as const;
 
 /**
- * A self-signed P-256 certificate of the given IPv4 addresses, good for a day. Node can read certificates but
- * not make them, and not every machine has an `openssl` command. Source of the structure: RFC 5280, section
- * 4.1.
+ * Returns a self-signed P-256 certificate for the given IPv4 addresses, valid for a day. Node cannot create
+ * certificates, and not every machine has `openssl`. Source of the structure: RFC 5280, section 4.1.
  */
 export function selfSignedCertificate(addresses: readonly string[]): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -28,7 +27,7 @@ export function selfSignedCertificate(addresses: readonly string[]): Certificate
   );
   const toBeSigned = sequence(
     der(0xa0, der(TAG.integer, [2])),
-    // Positive: the top bit is off.
+    // The top bit is zero, so the serial number is positive.
     der(TAG.integer, [0x01, ...randomBytes(8)]),
     algorithm,
     name,

@@ -7,7 +7,7 @@ import { BACKEND, claimsOf, migrateWithIdentities, postTo, startReplica } from '
 const SESSIONS_PER_USER = 2;
 const PERSON = { persona: 2, userName: 'carl.customer' };
 
-describe('sessions that could not be bounded in one run are bounded in the next, without another request', () => {
+describe('sessions that one run failed to bound are bounded by the next, without another request', () => {
   let database: TestDatabase;
   let replica: NestFastifyApplication;
   beforeAll(async () => {
@@ -20,13 +20,13 @@ describe('sessions that could not be bounded in one run are bounded in the next,
     await database.drop();
   });
   beforeEach(async () => {
-    // The job's own runs may meet the faults as well.
+    // The job's scheduled runs may meet the faults as well.
     permitFaults();
     await endFaults();
     await database.query('DELETE FROM auth.refresh_family');
   });
 
-  /** A session that was refreshed just now and has 300 used tokens besides. */
+  /** Opens a session that was just refreshed and has 300 more used tokens. */
   async function openOversized(): Promise<string> {
     const { body } = await postTo(replica, '/auth/token/trust-simple', { ...BACKEND, ...PERSON });
     const { refreshToken } = body as { refreshToken: string };
@@ -55,7 +55,7 @@ describe('sessions that could not be bounded in one run are bounded in the next,
   };
   const bound = (): Promise<void> => replica.get(BoundSessionsJob).run();
 
-  it('when they could not be looked up', async () => {
+  it('after their look-up failed', async () => {
     const sids = [await openOversized(), await openOversized(), await openOversized()];
     await database.query('ALTER TABLE auth.refresh_family RENAME TO hidden');
     await expect(bound()).rejects.toThrow('not bounded');
@@ -69,7 +69,7 @@ describe('sessions that could not be bounded in one run are bounded in the next,
     await database.query('DROP FUNCTION IF EXISTS auth.fault CASCADE');
     await database.query('ALTER TABLE auth.refresh_token DISABLE ROW LEVEL SECURITY');
   };
-  /** @param fault what the delete of a refresh token meets */
+  /** Makes deletes of refresh tokens fail. @param fault PL/pgSQL statement that runs before each delete */
   const failDeletes = async (fault: string, when = ''): Promise<void> => {
     await database.query(
       `CREATE FUNCTION auth.fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${fault}; RETURN OLD; END $$`,
@@ -80,22 +80,22 @@ describe('sessions that could not be bounded in one run are bounded in the next,
   const LOSE_CONNECTION = 'PERFORM pg_terminate_backend(pg_backend_pid())';
 
   it.each([
-    ['when a statement failed', `RAISE 'not now'`],
-    ['when the connection was lost', LOSE_CONNECTION],
-  ])('%s, and meanwhile others are', async (_, fault) => {
+    ['after a failed statement', `RAISE 'not now'`],
+    ['after a lost connection', LOSE_CONNECTION],
+  ])('%s, while other sessions are bounded', async (_, fault) => {
     const sids = [await openOversized(), await openOversized(), await openOversized()];
     await failDeletes(fault, `WHEN (OLD.family_id = '${sids[0]!}')`);
-    // The one after it may have been given the connection that was lost: it is first in the next run.
+    // The session after it may have got the lost connection. It is the first one of the next run.
     for (let run = 0; run < 2; run += 1) await expect(bound()).rejects.toThrow('not bounded');
     expect(await tokensOf(sids)).toEqual([302, 100, 100]);
     expect(await liveSessions()).toBe(SESSIONS_PER_USER);
     await endFaults();
-    // The pool may still have a connection that was lost.
+    // The pool may still contain a lost connection.
     await eventually(bound);
     expect(await tokensOf(sids)).toEqual([100, 100, 100]);
   });
 
-  it('but a run ends when one after another loses its connection; the next begins with something else', async () => {
+  it('but a run stops after several lost connections in a row; the next starts with other work', async () => {
     for (let opened = 0; opened < 5; opened += 1) await openOversized();
     await failDeletes(LOSE_CONNECTION);
     await expect(bound()).rejects.toThrow('3 were not bounded');
@@ -107,7 +107,7 @@ describe('sessions that could not be bounded in one run are bounded in the next,
     await eventually(bound);
   });
 
-  it('while one of them cannot be read', async () => {
+  it('while one of them is unreadable', async () => {
     const sids = [await openOversized(), await openOversized(), await openOversized()];
     await database.query(`CREATE FUNCTION auth.fault(family_id uuid) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
         IF family_id = '${sids[1]!}' THEN RAISE 'invalid page' USING ERRCODE = 'XX001'; END IF;

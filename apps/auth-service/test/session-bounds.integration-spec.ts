@@ -24,7 +24,7 @@ import {
   startReplica,
 } from './auth-fixture';
 
-/** Used refresh tokens of one session: more than two statements' worth. */
+/** Number of used refresh tokens of one session: enough for more than two statements. */
 const BACKLOG = testSize('TEST_SESSION_TOKENS', { quick: 20_001, full: 1_000_000 });
 const PER_HOUR = 6;
 const SESSIONS_PER_USER = 3;
@@ -39,7 +39,7 @@ interface Session {
   refreshToken: string;
 }
 
-describe('what one user can make grow by signing in and refreshing, on two replicas', () => {
+describe('limits on one user’s sessions and refresh tokens, on two replicas', () => {
   let database: TestDatabase;
   let replicas: [NestFastifyApplication, NestFastifyApplication];
   beforeAll(async () => {
@@ -48,7 +48,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       await startReplica(database.url, { environment: ENVIRONMENT }),
       await startReplica(database.url, { environment: ENVIRONMENT }),
     ];
-    // More rows in one statement would run into its time limit one day.
+    // A statement with more rows might exceed its time limit.
     await database.query(`
       CREATE FUNCTION auth.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM removed) > 10000 THEN RAISE 'too many rows in one statement'; END IF;
@@ -98,7 +98,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
     );
   };
 
-  /** Used tokens of a session, each a second older than the next; the newest was issued two hours ago. */
+  /** Adds used tokens to a session, a second apart. The newest was issued two hours ago. */
   const addUsed = async (sid: string, count: number): Promise<void> => {
     await database.query(
       `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at, rotated_at, successor_jti, rotated_in)
@@ -108,7 +108,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       [sid, count],
     );
   };
-  /** The oldest token of a session, as its client would present it. */
+  /** Returns the oldest token of a session, as its client would present it. */
   const oldestOf = async (sid: string): Promise<string> => {
     const [row] = await database.query<{ jti: string; issuedAt: Date; expiresAt: Date }>(
       `SELECT jti, issued_at AS "issuedAt", expires_at AS "expiresAt" FROM auth.refresh_token
@@ -120,7 +120,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
   };
 
   describe('used refresh tokens', () => {
-    it('are pruned in small statements but for the newest, and one that is used again ends its session all the same', async () => {
+    it('are pruned in small statements except the newest, and reusing a pruned one still ends its session', async () => {
       const { sid, refreshToken } = await signIn();
       await addUsed(sid, BACKLOG);
       const oldest = await oldestOf(sid);
@@ -152,7 +152,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       expect(await tokensOf(sid)).toBe(100);
     });
 
-    it('leave one without a row unknown where none as young was pruned', async () => {
+    it('are unknown without a row if only older ones were pruned', async () => {
       const { sid, refreshToken } = await signIn();
       await addUsed(sid, 300);
       const next = await refreshed(refreshToken);
@@ -162,14 +162,14 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       await expectOutcome(refresh(next), ok);
     });
 
-    it('stay while one of them may be presented again, or its commit may have been late', async () => {
+    it('are kept while one of them may be presented again, or may have committed late', async () => {
       const { sid, refreshToken } = await signIn();
       await addUsed(sid, 300);
       const late = new Client({ connectionString: database.ownerUrl });
       await late.connect();
       await late.query('BEGIN');
       const { rows } = await late.query<{ xid: string }>('SELECT pg_current_xact_id()::text AS xid');
-      // As a client sees it whose rotation was committed a moment ago, and was begun two hours before.
+      // A client's view of a rotation that began two hours ago and committed a moment ago.
       const held = await oldestOf(sid);
       await database.query('UPDATE auth.refresh_token SET rotated_in = $2 WHERE jti = $1', [
         claimsOf(held).jti,
@@ -192,7 +192,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
     });
 
     it.each([-31_000, 31_000])(
-      'stay while the clocks of the database and the replica differ by %d ms, and go once they agree',
+      'are kept while the clocks of the database and the replica differ by %d ms, and pruned once they agree',
       async (differenceMs) => {
         const { sid } = await signIn();
         await addUsed(sid, 300);
@@ -220,7 +220,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       },
     );
 
-    it('that cannot be removed are in no other session’s way', async () => {
+    it('that cannot be deleted do not block other sessions', async () => {
       const [bad, good] = [await signIn(), await signIn()];
       for (const { sid } of [bad, good]) await addUsed(sid, 300);
       await database.query(`
@@ -238,7 +238,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
   });
 
   describe('refreshes', () => {
-    it('of one session in an hour are limited over both replicas, and the same token works later', async () => {
+    it('of one session are limited per hour across both replicas, and the same token works later', async () => {
       const { sid, refreshToken } = await signIn();
       let token = refreshToken;
       let used = token;
@@ -254,7 +254,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
         expect(retryAfter).toBeLessThanOrEqual(3_600);
       }
       expect(await metric('auth_token_rate_limited_total{by="session"}')).toBe(1);
-      // A response that was lost is repeated all the same, and another session is not concerned.
+      // A lost response can still be repeated, and other sessions are not affected.
       expect(await refreshed(used)).toBe(token);
       await refreshed((await signIn()).refreshToken);
       await database.query(
@@ -264,7 +264,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       await refreshed(token);
     });
 
-    it('of a session at once get no more than one token each, whatever comes', async () => {
+    it('of one token that are concurrent all get the same successor', async () => {
       const { refreshToken } = await signIn();
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, n) => refresh(refreshToken, n % 2 === 0 ? 0 : 1)),
@@ -285,18 +285,18 @@ describe('what one user can make grow by signing in and refreshing, on two repli
         `SELECT domain, identifier, revoked_by_subject AS subject, revoked_by_client AS client
          FROM auth.revocation_audit WHERE because = 'displaced' ORDER BY audit_id`,
       );
-    /** As if the sessions that have ended had ended so many hours before. */
+    /** Shifts the end of the ended sessions into the past. */
     const age = (hours: number): Promise<unknown> =>
       database.query(
         "UPDATE auth.refresh_family SET revoked_at = revoked_at - $1::integer * interval '1 hour' WHERE revoked_at IS NOT NULL",
         [hours],
       );
-    const sidsLeft = async (): Promise<string[]> =>
+    const remainingSids = async (): Promise<string[]> =>
       (await database.query<{ sid: string }>('SELECT family_id AS sid FROM auth.refresh_family')).map(
         ({ sid }) => sid,
       );
 
-    it('end beyond the limit, the oldest first, with an audit row, and those of other applications stay', async () => {
+    it('end beyond the limit, the oldest first, with an audit row, but not those of other applications', async () => {
       const before = (await displacedAudits()).length;
       const sessions: Session[] = [];
       for (let n = 0; n < SESSIONS_PER_USER + 2; n += 1) sessions.push(await signIn());
@@ -328,7 +328,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       for (const row of audited) expect(row).toMatchObject(common);
     });
 
-    it('that were logged out displace none that lives', async () => {
+    it('that were logged out displace no live one', async () => {
       const live: Session[] = [];
       for (let n = 0; n < SESSIONS_PER_USER; n += 1) live.push(await signIn());
       for (let n = 0; n < SESSIONS_PER_USER + 2; n += 1) await logOut(await signIn());
@@ -336,7 +336,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       for (const { refreshToken } of live) await expectOutcome(refresh(refreshToken), ok);
     });
 
-    it('that were displaced do not come back, can be ended by their sid, and a used token of theirs is refused as revoked', async () => {
+    it('that were displaced stay ended, can be ended by their sid, and their used tokens are refused as revoked', async () => {
       const { sid, accessToken, refreshToken: used } = await signIn();
       const refreshToken = await refreshed(used);
       for (let n = 0; n < SESSIONS_PER_USER; n += 1) await signIn();
@@ -347,7 +347,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       await bearerOf(agentOf(replicas[0]).delete(`/auth/sessions/${sid}`), other.accessToken).expect(204);
     });
 
-    it('that have ended are kept until none of their access tokens lives, and the newest beyond that', async () => {
+    it('that have ended are kept until their access tokens expire, and the newest even longer', async () => {
       const ended = [await signIn()];
       await addUsed(ended[0]!.sid, BACKLOG);
       for (let n = 0; n < SESSIONS_PER_USER + 1; n += 1) ended.push(await signIn());
@@ -357,26 +357,26 @@ describe('what one user can make grow by signing in and refreshing, on two repli
       }
       await signIn();
       await bound();
-      expect(await sidsLeft()).toHaveLength(ended.length + 1);
+      expect(await remainingSids()).toHaveLength(ended.length + 1);
       await age(20);
       await signIn();
       await Promise.all([bound(0), bound(1)]);
-      const left = await sidsLeft();
-      // The oldest had ended before 25 hours; the next one has not, and the others are the newest.
-      expect(ended.map(({ sid }) => left.includes(sid))).toEqual([false, true, true, true, true]);
+      const remaining = await remainingSids();
+      // The oldest ended more than 25 hours ago. The next one did not, and the others are the newest.
+      expect(ended.map(({ sid }) => remaining.includes(sid))).toEqual([false, true, true, true, true]);
       expect(await tokensOf(ended[0]!.sid)).toBe(0);
       expect(await metric('auth_purged_rows_total{kind="ended-sessions"}')).toBe(1);
       await expectOutcome(refresh(ended[1]!.refreshToken), revoked);
       await age(20);
       await signIn();
       await bound();
-      expect(ended.map(({ sid }) => left.includes(sid))).toEqual([false, true, true, true, true]);
-      const last = await sidsLeft();
+      expect(ended.map(({ sid }) => remaining.includes(sid))).toEqual([false, true, true, true, true]);
+      const last = await remainingSids();
       expect(ended.map(({ sid }) => last.includes(sid))).toEqual([false, false, true, true, true]);
     }, 600_000);
   });
 
-  it('exchanges in a session with very many refresh tokens give an access token only', async () => {
+  it('exchanges in a session with very many refresh tokens return only an access token', async () => {
     const { sid, accessToken } = await signIn();
     const exchange = async (): Promise<Session> => {
       const sent = bearerOf(agentOf(replicas[0]).post('/auth/token/bearer'), accessToken);
@@ -389,7 +389,7 @@ describe('what one user can make grow by signing in and refreshing, on two repli
     expect((await exchange()).refreshToken).not.toBeNull();
     expect(await exchange()).toMatchObject({ accessToken: expect.any(String), refreshToken: null });
     expect(await metric('auth_refresh_tokens_withheld_total')).toBe(withheld + 1);
-    // Pruned, the session has room again.
+    // After pruning, the session may have refresh tokens again.
     await bound();
     expect((await exchange()).refreshToken).not.toBeNull();
   });

@@ -14,7 +14,7 @@ import {
 
 const PER_HOUR = 3;
 
-describe('refresh tokens of a session that are used late', () => {
+describe('refresh tokens of a session that are used long after their issue', () => {
   let database: TestDatabase;
   let replica: NestFastifyApplication;
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe('refresh tokens of a session that are used late', () => {
     const { refreshToken } = body as { refreshToken: string };
     return { sid: String(claimsOf(refreshToken).sid), refreshToken };
   };
-  /** Unused tokens of a session, as exchanges get them; they were issued two hours ago. */
+  /** Adds unused tokens to a session, like those of exchanges. They were issued two hours ago. */
   const saveUp = async (sid: string, count: number): Promise<string[]> => {
     const rows = await database.query<{ jti: string; issuedAt: Date; expiresAt: Date }>(
       `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
@@ -55,7 +55,7 @@ describe('refresh tokens of a session that are used late', () => {
     return rows.map((row) => refreshTokenOf(replica, { ...row, ...common }));
   };
 
-  it('are beyond the number of an hour, but wait like the others once it is used up', async () => {
+  it('do not count towards the hourly limit, but are refused like the others once it is reached', async () => {
     const { sid, refreshToken } = await signIn();
     const [waiting, ...saved] = await saveUp(sid, 3);
     const successors: string[] = [];
@@ -68,7 +68,7 @@ describe('refresh tokens of a session that are used late', () => {
     }
   });
 
-  it('are pruned although the job has passed over them while they were unused', async () => {
+  it('are pruned even if the job skipped them while they were unused', async () => {
     const { sid, refreshToken } = await signIn();
     await database.query(
       `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)

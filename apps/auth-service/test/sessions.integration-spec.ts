@@ -57,7 +57,7 @@ describe('sessions', () => {
       timeoutMs: 2_000,
     });
 
-  it('opens one for each sign-in, whose id every token that descends from it carries', async () => {
+  it('are opened by each sign-in, and all tokens derived from it carry the session’s id', async () => {
     const first = await signIn('carl.customer');
     const refreshed = await refresh(first);
     const exchanged = await exchange(refreshed);
@@ -71,7 +71,7 @@ describe('sessions', () => {
     expect(sidOf(second.accessToken)).not.toBe(sidOf(first.accessToken));
   });
 
-  it('gives also tokens without a refresh token a session, which is not listed and can be ended', async () => {
+  it('exist for tokens without a refresh token too: not listed, but they can be ended', async () => {
     const tokens = await signIn('carl.customer', 2, REPORTS);
     expect(tokens.refreshToken).toBeNull();
     const exchanged = await exchange(tokens);
@@ -82,7 +82,7 @@ describe('sessions', () => {
     await refusedByGuard(tokens);
   });
 
-  it('lists those of the caller that can be refreshed, newest first, in pages', async () => {
+  it('are listed for the caller if they can be refreshed, newest first, in pages', async () => {
     const oldest = await signIn('rita.resident', 8);
     const middle = await signIn('rita.resident', 8);
     const { body } = await service
@@ -117,10 +117,10 @@ describe('sessions', () => {
     expect((await list(fresh)).map(({ sid }) => sid)).toEqual([sidOf(fresh.accessToken)]);
   });
 
-  it('looks at 1,000 sessions for a page at most, and goes on behind those that can be refreshed no more', async () => {
+  it('are paged past those that can no longer be refreshed, reading at most 1,000 sessions per page', async () => {
     const { database } = service;
     const tokens = await signIn('olga.owner', 16);
-    // Revoked all together by their person, long before this session began.
+    // These sessions were all revoked by their person, long before this session began.
     await database.query(`
       WITH family AS (
         INSERT INTO auth.refresh_family (family_id, subject, person_id, application_key, flow, persona_limit, auth_time, created_at)
@@ -146,7 +146,7 @@ describe('sessions', () => {
     await database.query(`DELETE FROM auth.refresh_family WHERE person_id = 999999`);
   });
 
-  it('lists those of others for internal administrators alone', async () => {
+  it('of other users are listed for internal administrators only', async () => {
     const ivy = await signIn('ivy.internal', 1);
     const olga = await signIn('olga.owner', 16);
     const sid = sidOf(olga.accessToken);
@@ -166,7 +166,7 @@ describe('sessions', () => {
     expect((await service.get('/auth/sessions')).status).toBe(401);
   });
 
-  it('stay in the lists of a person whose accounts are linked after the sign-in, who can end them', async () => {
+  it('stay listed for a person whose accounts are linked after the sign-in, who can end them', async () => {
     const { database } = service;
     await database.query(
       `INSERT INTO internal_legacy.internal_user (user_name, user_name_key, display_name, user_id)
@@ -204,7 +204,7 @@ describe('sessions', () => {
     expect(await listed(after)).toEqual([sids[0], sids[3]]);
     for (const name of ['userid:9100', 'personid:1002'])
       expect((await service.put(`/auth/revocations/sub/${name}`, after.accessToken)).status).toBe(200);
-    // Nobody else's.
+    // But not another user's sessions.
     const carl = await signIn('carl.customer');
     expect(await end(sids[3]!, carl.accessToken)).toBe(404);
     expect(await listed(carl)).toEqual([]);
@@ -231,7 +231,7 @@ describe('sessions', () => {
       async ({ accessToken, refreshToken }) =>
         service.put(`/auth/revocations/jti/${String(claimsOf(refreshToken).jti)}`, accessToken),
     ],
-  ])('ends by %s: every token of it is refused, a fresh login is not', async (_, endSession) => {
+  ])('end by %s: all their tokens are refused, a new login is not', async (_, endSession) => {
     const first = await signIn('carl.customer');
     const exchanged = await exchange(first);
     await endSession(first);
@@ -245,7 +245,7 @@ describe('sessions', () => {
     expect((await refresh(fresh)).rejectionReason).toBe(0);
   });
 
-  it('ends by the reuse of a refresh token, with what was exchanged from it', async () => {
+  it('end by the reuse of a refresh token, together with tokens exchanged from it', async () => {
     const first = await signIn('carl.customer');
     const exchanged = await exchange(first);
     await refresh(first);
@@ -259,7 +259,7 @@ describe('sessions', () => {
     await refusedByGuard(exchanged);
   });
 
-  it('are ended by nobody else, and no answer tells whether there is one', async () => {
+  it('cannot be ended by other users, and no response reveals whether they exist', async () => {
     const carl = await signIn('carl.customer');
     const olga = await signIn('olga.owner', 16);
     for (const sid of [sidOf(carl.accessToken), randomUUID(), 'no-uuid'])
@@ -270,7 +270,7 @@ describe('sessions', () => {
   });
 
   it.each(['post /auth/logout', `delete /auth/sessions/${randomUUID()}`])(
-    'are left alone by %s with a body that is no JSON',
+    'are not ended by %s with a body that is not JSON',
     async (operation) => {
       const signedIn = await signIn('carl.customer');
       const [method, path] = operation.split(' ') as ['post' | 'delete', string];
@@ -280,7 +280,7 @@ describe('sessions', () => {
     },
   );
 
-  it('are told from other revocations: who may write which, and listed only on request', async () => {
+  it('have revocations of their own kind: restricted to write, and listed only on request', async () => {
     const carl = await signIn('carl.customer');
     const ivy = await signIn('ivy.internal', 1);
     const olga = await signIn('olga.owner', 16);
@@ -309,7 +309,7 @@ describe('sessions', () => {
     ['a subject', 'sub/personid:1001', 'carl.customer', 2],
     ['an application', 'client_id/demo-backend', 'olga.owner', 16],
   ])(
-    'are cut with all tokens of %s so far, while a fresh login works at once',
+    'are revoked with all tokens of %s so far, while a new login works at once',
     async (_, key, user, persona) => {
       const ivy = await signIn('ivy.internal', 1, BACKEND);
       const before = await signIn(user, persona);
@@ -328,25 +328,28 @@ describe('sessions', () => {
     ['svc-personid/1001', 'sub/personid:1001'],
     ['sub/personid:1001', 'sub/personid:1001'],
     ['client_id/demo-backend', 'svc-personid/1001'],
-  ])('are cut by a second revocation in the same second too: %s, a login, %s', async (first, second) => {
-    const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
-    for (let round = 0; round < 3; round += 1) {
-      expect((await service.put(`/auth/revocations/${first}`, admin)).status).toBe(200);
-      const between = await signIn('carl.customer');
-      expect((await service.put(`/auth/revocations/${second}`, admin)).status).toBe(200);
-      expect((await exchange(between)).rejectionReason).toBe(6);
-      expect((await refresh(between)).rejectionReason).toBe(6);
-    }
-  });
+  ])(
+    'are revoked by a second revocation within the same second too: %s, a login, %s',
+    async (first, second) => {
+      const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
+      for (let round = 0; round < 3; round += 1) {
+        expect((await service.put(`/auth/revocations/${first}`, admin)).status).toBe(200);
+        const between = await signIn('carl.customer');
+        expect((await service.put(`/auth/revocations/${second}`, admin)).status).toBe(200);
+        expect((await exchange(between)).rejectionReason).toBe(6);
+        expect((await refresh(between)).rejectionReason).toBe(6);
+      }
+    },
+  );
 
-  it('are opened by no sign-in that was under way when its user was revoked once more', async () => {
+  it('are not opened by a sign-in in progress when its user is revoked once more', async () => {
     const { accessToken: admin } = await signIn('gina.global', 2, REPORTS);
     const revoke = async (): Promise<void> => {
       expect((await service.put('/auth/revocations/sub/personid:1001', admin)).status).toBe(200);
     };
     const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
     for (let tried = 0; tried < 3;) {
-      // The sign-in begins early in a revoked second, and the last revocation is late in it.
+      // The sign-in starts early in a revoked second. The last revocation is late in that second.
       do await revoke();
       while (Date.now() % 1_000 > 300);
       const second = Math.floor(Date.now() / 1_000);
@@ -354,7 +357,8 @@ describe('sessions', () => {
       let revocations = 0;
       for (; Math.floor((Date.now() + 50) / 1_000) === second; revocations += 1) await revoke();
       const { status, body } = await underWay;
-      // It takes three round trips to begin to wait: with fewer it may have come last.
+      // The sign-in needs three round trips before it waits. With fewer revocations it may have come after
+      // the last one.
       if (revocations < 10) continue;
       tried += 1;
       if (status === 200) expect((await exchange(body as Tokens)).rejectionReason).toBe(6);
@@ -362,7 +366,7 @@ describe('sessions', () => {
     }
   });
 
-  it('live no longer than the greatest age of a sign-in, whatever is exchanged', async () => {
+  it('last no longer than the maximum age of a sign-in, whatever is exchanged', async () => {
     const short = await startAuthService({ environment: { REFRESH_MAX_AGE: '600' } });
     try {
       const { body } = await short.post('/auth/token/trust-simple', {

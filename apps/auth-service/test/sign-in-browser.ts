@@ -1,24 +1,27 @@
 import { PASSWORD } from './auth-fixture';
 
-/** What a token endpoint answered. */
+/** The response of a token endpoint. */
 export interface Answer {
   status: number;
   headers: Headers;
   body: { accessToken: string; refreshToken: string | null; rejectionReason: number; wasSuccessful: boolean };
 }
 
-/** As much of a browser as a sign-in needs: cookies by host, redirects, forms. */
+/** The parts of a browser that a sign-in needs: cookies by host, redirects and forms. */
 export class SignInBrowser {
   private readonly jars = new Map<string, Map<string, string>>();
 
-  /** Begins at a replica. @returns where it sends the browser */
+  /** Starts a sign-in at a replica. @returns the URL to which it redirects */
   async initiate(replicaUrl: string, headers: Record<string, string> = {}, query = ''): Promise<URL> {
     const response = await this.send(`${replicaUrl}/auth/token/sso/initiate?${query}`, { headers });
     if (response.status !== 302) throw new Error(`initiate answered ${String(response.status)}`);
     return new URL(response.headers.get('location')!);
   }
 
-  /** Signs in at the identity provider. @returns the fields of the form it then posts */
+  /**
+   * Signs in at the identity provider.
+   * @returns the fields of the form that the provider makes the browser post
+   */
   async signIn(authorizationUrl: URL, login: string, password = PASSWORD): Promise<Record<string, string>> {
     const page = await this.follow(authorizationUrl.href);
     const action = attribute(await page.response.text(), 'form', 'action');
@@ -27,8 +30,7 @@ export class SignInBrowser {
     return hiddenFields(await done.response.text());
   }
 
-  /** Whether the provider wants the user to sign in, rather than answering from the session that this
-   *  browser has there. */
+  /** Whether the provider asks for a password, rather than using its existing session of this browser. */
   async isAskedToSignIn(authorizationUrl: URL): Promise<boolean> {
     const page = await this.follow(authorizationUrl.href);
     return (await page.response.text()).includes('type="password"');
@@ -50,8 +52,8 @@ export class SignInBrowser {
   }
 
   /**
-   * Posts the provider's form of a sign-in that ends at an application.
-   * @returns where the browser is sent
+   * Posts the provider's form of a sign-in that returns to an application.
+   * @returns the URL to which the browser is redirected
    */
   async completeElsewhere(
     replicaUrl: string,
@@ -66,7 +68,7 @@ export class SignInBrowser {
     return new URL(response.headers.get('location')!);
   }
 
-  /** The cookies for an address; ports do not keep them apart. */
+  /** Returns the cookies for a host. Ports share them. */
   cookies(url: string): Map<string, string> {
     const { hostname } = new URL(url);
     const jar = this.jars.get(hostname) ?? new Map<string, string>();

@@ -8,19 +8,19 @@ export const SIGNED_IN = { status: 200, reason: 0 };
 export const NO_SUCH_SIGN_IN = { status: 400, reason: 7 };
 export const REFUSED = { status: 401, reason: 1 };
 
-/** An answer in short. */
+/** Returns the status and the rejection reason of a response. */
 export function outcome({ status, body }: Answer): object {
   return { status, reason: body.rejectionReason };
 }
 
-/** An identity provider, and two processes of the service on one database that know it. */
+/** An identity provider, and two processes of the service that use it on one database. */
 export class SignOnFixture {
   private constructor(
     readonly provider: IdentityProviderProcess,
     private readonly pair: ReplicaPair,
   ) {}
 
-  /** @param ofProvider variables of the identity provider over those it would get */
+  /** @param ofProvider variables of the identity provider that override the defaults */
   static async start(ofProvider: Readonly<Record<string, string>> = {}): Promise<SignOnFixture> {
     const provider = await IdentityProviderProcess.start(ofProvider);
     const pair = await ReplicaPair.start(environmentFor(provider));
@@ -36,17 +36,17 @@ export class SignOnFixture {
     return this.pair.database;
   }
 
-  /** Address of the first process. */
+  /** The URL of the first process. */
   get first(): string {
     return this.pair.first;
   }
 
-  /** Address of the second process. */
+  /** The URL of the second process. */
   get second(): string {
     return this.pair.second;
   }
 
-  /** What a further replica has to be told of the provider. */
+  /** The provider's settings for a further replica. */
   get environment(): NodeJS.ProcessEnv {
     return environmentFor(this.provider);
   }
@@ -56,13 +56,13 @@ export class SignOnFixture {
     await this.provider.stop();
   }
 
-  /** A whole sign-in, from the first replica to the second. */
+  /** Completes a sign-in, started on the first replica and completed on the second. */
   async signIn(login: string, headers: Record<string, string> = {}): Promise<Answer> {
     const { browser, fields } = await this.beginSignIn(login);
     return browser.complete(this.second, fields, { headers });
   }
 
-  /** A sign-in up to the form that the provider has the browser post. */
+  /** Starts a sign-in, up to the form that the provider makes the browser post. */
   async beginSignIn(
     login: string,
     headers: Record<string, string> = {},

@@ -49,7 +49,7 @@ describe('signing by configuration', () => {
     return { alg: headerOf(body.accessToken).alg, refreshToken: body.refreshToken };
   };
 
-  it('signs with HS256 unless configured or asked otherwise', async () => {
+  it('signs with HS256 unless configured or requested otherwise', async () => {
     const app = await start({});
     const { accessToken, refreshToken } = await signIn(app);
     expect(headerOf(accessToken).alg).toBe('HS256');
@@ -59,7 +59,7 @@ describe('signing by configuration', () => {
     expect(await refreshed(app, next, false)).toMatchObject({ alg: 'ES256' });
   });
 
-  it('accepts the tokens of a replica that begins to sign with another algorithm, without waiting for a reload', async () => {
+  it('accepts tokens of a replica that starts signing with another algorithm, without waiting for a reload', async () => {
     const [old, changed] = await Promise.all([
       startProcess({ SIGNING_KEYS_RELOAD_MS: '60000' }),
       startProcess({ ACCESS_TOKEN_DEFAULT_SIGNING: 'asymmetric', ASYMMETRIC_SIGNING_ALGORITHM: 'RS256' }),
@@ -118,7 +118,7 @@ describe('signing by configuration', () => {
   });
 });
 
-/** A token as issuers wrote it before this platform: HS256, no `typ`. */
+/** Returns a token like those of older issuers: HS256, without `typ`. */
 function legacyToken(secret: Buffer, kid: string, claims: { iss: string; aud: string }): string {
   const iat = Math.floor(Date.now() / 1_000);
   const parts = [

@@ -8,7 +8,7 @@ describe('without an identity provider', () => {
   });
   afterAll(() => service.stop());
 
-  it('answers every single sign-on request with 400 and reason 7', async () => {
+  it('refuses every single sign-on request with 400 and reason 7', async () => {
     const answers = [
       await service.get('/auth/token/sso/initiate'),
       await service.get('/auth/token/sso/initiate').set('x-application-key', 'nobody'),
@@ -28,7 +28,7 @@ describe('without an identity provider', () => {
     }
   });
 
-  it('takes forms nowhere else', async () => {
+  it('accepts forms nowhere else', async () => {
     const form = (path: string, body: object): Promise<number> =>
       service
         .post(path)

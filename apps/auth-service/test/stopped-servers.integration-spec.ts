@@ -8,13 +8,13 @@ import { startReplicaProcess } from './replica-processes';
 import type { ReplicaProcess } from './replica-processes';
 import { SignInBrowser } from './sign-in-browser';
 
-/** Connecting takes 3 s at most, a statement 7 s; the rest is for a busy machine. */
-const LONGEST_ANSWER_MS = 12_000;
+/** Upper bound for a response: 3 s to connect, 7 s for a statement, and 2 s for a busy machine. */
+const LONGEST_RESPONSE_MS = 12_000;
 const PROXY_SECRET = 'proxy-secret-for-tests-only-0000000003';
 const CARL = { persona: 2, userName: 'carl.customer' };
 const NEEDS_PROVIDER = ['sso/initiate', 'openId', 'user/AzureADLogOn'];
 
-/** Requests that succeed while everything runs, by endpoint. */
+/** Requests by endpoint that succeed while all servers run. */
 type Requests = Record<string, () => Test>;
 
 describe('a process of the built service whose servers are stopped', () => {
@@ -59,7 +59,7 @@ describe('a process of the built service whose servers are stopped', () => {
     return { ...unsigned, authenticationCode: signTrustRequest(unsigned, BACKEND.sharedSecret) };
   }
 
-  /** The provider's answer to a sign-in that has been begun, not brought back yet. */
+  /** Returns the callback request of a sign-in that has started but not completed. */
   async function callback(endpoint: string): Promise<() => Test> {
     const browser = new SignInBrowser();
     const fields = await browser.signIn(await browser.initiate(replica.url), 'carl.customer');
@@ -67,7 +67,7 @@ describe('a process of the built service whose servers are stopped', () => {
     return () => post(endpoint).set('Cookie', cookie).type('form').send(fields);
   }
 
-  /** One request for every token endpoint. */
+  /** Prepares one request for each token endpoint. */
   async function prepare(): Promise<Requests> {
     const { body: tokens } = await post('trust-simple', { ...BACKEND, ...CARL });
     const trust = signed();
@@ -92,7 +92,7 @@ describe('a process of the built service whose servers are stopped', () => {
     expect({ endpoint, status, type }).toEqual({ endpoint, status: 503, type: 'application/problem+json' });
     expect(headers).toMatchObject({ 'retry-after': expect.any(String), 'cache-control': 'no-store' });
     expect(body).not.toHaveProperty('rejectionReason');
-    expect(performance.now() - startedMs).toBeLessThan(LONGEST_ANSWER_MS);
+    expect(performance.now() - startedMs).toBeLessThan(LONGEST_RESPONSE_MS);
   }
 
   const expectSuccess = (endpoint: string, { status, body }: Response): void =>
@@ -102,7 +102,7 @@ describe('a process of the built service whose servers are stopped', () => {
       reason: endpoint === 'sso/initiate' ? undefined : 0,
     });
 
-  it('answers every token endpoint 503 in bounded time while PostgreSQL is stopped, and goes on by itself', async () => {
+  it('returns 503 in bounded time from every token endpoint while PostgreSQL is stopped, and recovers', async () => {
     const requests = await prepare();
     await postgresql.server.crash();
     await Promise.all(Object.entries(requests).map(([endpoint, send]) => expectUnavailable(endpoint, send)));
@@ -111,15 +111,15 @@ describe('a process of the built service whose servers are stopped', () => {
     await eventually(async () => expect((await agentOf(replica.url).get('/health/ready')).status).toBe(200), {
       timeoutMs: 30_000,
     });
-    // The very same requests: nothing of them was used up.
+    // Sends the same requests again: none of their proofs was consumed.
     for (const [endpoint, send] of Object.entries(requests)) expectSuccess(endpoint, await send());
   }, 90_000);
 
-  it('answers 503 in bounded time where the stopped identity provider is needed, and goes on by itself', async () => {
+  it('returns 503 in bounded time where the stopped identity provider is needed, and recovers', async () => {
     const requests = await prepare();
     await provider.down();
     for (const [endpoint, send] of Object.entries(requests)) {
-      // What it knows of the provider it keeps for a while: a sign-in can be begun, but not ended.
+      // The provider's metadata is cached for a while: a sign-in can start, but not complete.
       if (endpoint === 'sso/initiate') await eventually(() => expectUnavailable(endpoint, send));
       else if (NEEDS_PROVIDER.includes(endpoint)) await expectUnavailable(endpoint, send);
       else expectSuccess(endpoint, await send());

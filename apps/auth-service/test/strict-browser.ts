@@ -9,26 +9,27 @@ interface Cookie {
 }
 
 /**
- * A browser that keeps and sends cookies by the rules that real ones have for Secure, SameSite and `__Host-`.
- * Source: RFC 6265bis, sections 5.6 and 5.7.3. A site is a host here: the tests' hosts are addresses.
+ * A browser that applies the rules of real ones for Secure, SameSite and `__Host-` when it stores and sends
+ * cookies. Source: RFC 6265bis, sections 5.6 and 5.7.3. A host counts as a site, because the tests' hosts are
+ * IP addresses.
  */
 export class StrictBrowser extends SignInBrowser {
-  private kept: Cookie[] = [];
-  /** The page that is shown, whose form is posted next. */
+  private stored: Cookie[] = [];
+  /** The current page, whose form is posted next. */
   private page: URL | null = null;
 
-  /** Names of the cookies kept for an address. */
+  /** Returns the names of the cookies stored for a host. */
   cookieNames(url: string): string[] {
-    return this.kept.filter(({ host }) => host === new URL(url).hostname).map(({ name }) => name);
+    return this.stored.filter(({ host }) => host === new URL(url).hostname).map(({ name }) => name);
   }
 
   protected override async send(address: string, init: RequestInit): Promise<Response> {
     const url = new URL(address);
-    const sent = this.kept.filter((cookie) => this.isSent(cookie, url, init.method ?? 'GET'));
+    const sent = this.stored.filter((cookie) => this.isSent(cookie, url, init.method ?? 'GET'));
     const cookie = sent.map(({ name, value }) => `${name}=${value}`).join('; ');
     const headers = { ...(init.headers as Record<string, string>), ...(cookie === '' ? {} : { cookie }) };
     const response = await fetch(url, { ...init, headers, redirect: 'manual' });
-    for (const line of response.headers.getSetCookie()) this.take(line, url);
+    for (const line of response.headers.getSetCookie()) this.store(line, url);
     if (!response.headers.has('location')) this.page = url;
     return response;
   }
@@ -39,7 +40,7 @@ export class StrictBrowser extends SignInBrowser {
     return !crossSite || sameSite === 'none' || (sameSite === 'lax' && method === 'GET');
   }
 
-  private take(line: string, url: URL): void {
+  private store(line: string, url: URL): void {
     const [pair = '', ...rest] = line.split(';').map((part) => part.trim());
     const attributes = new Map(
       rest.map((part) => {
@@ -54,8 +55,8 @@ export class StrictBrowser extends SignInBrowser {
     if (sameSite === 'none' && !secure) return;
     const isHostOnly = secure && attributes.get('path') === '/' && !attributes.has('domain');
     if (name.startsWith('__Host-') && !isHostOnly) return;
-    this.kept = this.kept.filter((cookie) => cookie.host !== url.hostname || cookie.name !== name);
+    this.stored = this.stored.filter((cookie) => cookie.host !== url.hostname || cookie.name !== name);
     if (value.join('=') !== '')
-      this.kept.push({ host: url.hostname, name, value: value.join('='), secure, sameSite });
+      this.stored.push({ host: url.hostname, name, value: value.join('='), secure, sameSite });
   }
 }

@@ -7,12 +7,13 @@ import type { AddressInfo } from 'node:net';
 import type { Certificate } from './self-signed-certificate';
 
 /**
- * What ends TLS before a service, as an ingress does: it says who the client is and that it came by https.
+ * Terminates TLS in front of a service, like an ingress. It forwards the client's address and
+ * `X-Forwarded-Proto: https`.
  */
 export class TlsProxy {
-  /** Where requests are passed on to. May change, and need not be there yet. */
+  /** The URL to which requests are forwarded. It may change, and may be set after the start. */
   target = '';
-  /** Headers that it sends over those it would send. */
+  /** Headers that override those it would send. */
   headers: Record<string, string> = {};
 
   private constructor(
@@ -20,7 +21,7 @@ export class TlsProxy {
     readonly url: string,
   ) {}
 
-  /** @param host a loopback address that the certificate names */
+  /** @param host a loopback address in the certificate */
   static async start(host: string, certificate: Certificate): Promise<TlsProxy> {
     const server = createServer(certificate, (incoming, outgoing) => proxy.passOn(incoming, outgoing));
     server.listen(0, host);

@@ -12,14 +12,14 @@ import { NO_SUCH_SIGN_IN, SIGNED_IN, outcome } from './sign-on-fixture';
 import { StrictBrowser } from './strict-browser';
 import { TlsProxy } from './tls-proxy';
 
-/** Two hosts, so that the provider's form is a cross-site POST. */
+/** Two hosts make the provider's form a cross-site POST. */
 const SERVICE_HOST = '127.0.0.1';
 const PROVIDER_HOST = '127.0.0.2';
-/** Where a client of these tests connects from, and what it claims to be. */
+/** The address from which the client connects, and the address that it claims. */
 const CLIENT_HOST = '127.0.0.9';
 const CLAIMED_ADDRESS = '203.0.113.9';
 
-describe('behind a proxy that ends TLS, configured as in production', () => {
+describe('behind a proxy that terminates TLS, configured as in production', () => {
   const trustedBefore = getCACertificates('default');
   const certificate = selfSignedCertificate([SERVICE_HOST, PROVIDER_HOST]);
   let front: TlsProxy;
@@ -28,7 +28,7 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
   let service: AuthFixture;
 
   beforeAll(async () => {
-    // What NODE_EXTRA_CA_CERTS does for a process from its start.
+    // Has the effect of NODE_EXTRA_CA_CERTS, which is read only when a process starts.
     setDefaultCACertificates([...trustedBefore, certificate.cert]);
     front = await TlsProxy.start(SERVICE_HOST, certificate);
     providerFront = await TlsProxy.start(PROVIDER_HOST, certificate);
@@ -68,7 +68,7 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
   const initiate = (): Promise<Response> =>
     fetch(`${front.url}/auth/token/sso/initiate`, { redirect: 'manual' });
 
-  it('signs in a browser that keeps to the rules for cookies, over a cross-site form post', async () => {
+  it('signs in a browser with strict cookie rules, over a cross-site form post', async () => {
     const browser = new StrictBrowser();
     const fields = await browser.signIn(await browser.initiate(front.url), 'carl.customer');
     expect(browser.cookieNames(front.url)).toEqual(['__Host-openid-browser']);
@@ -92,7 +92,7 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
     expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
     await other.initiate(front.url);
     expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
-    // The cookie of plain http, which any host of the domain could set, is none here.
+    // The cookie name of plain http, which any host of the domain could set, is not accepted here.
     const [secret] = (await initiate()).headers.getSetCookie();
     const planted = { cookie: `openid-browser=${/=([\w-]{43})/.exec(secret ?? '')?.[1] ?? ''}` };
     expect(outcome(await new StrictBrowser().complete(front.url, fields, { headers: planted }))).toEqual(
@@ -102,7 +102,7 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
   });
 
   it.each(['http', 'https', 'gopher, http'])(
-    'is not talked out of it by X-Forwarded-Proto: %s, nor into another address by X-Forwarded-Host',
+    'stays secure despite X-Forwarded-Proto: %s, and keeps its URL despite X-Forwarded-Host',
     async (protocol) => {
       front.headers = { 'x-forwarded-proto': protocol, 'x-forwarded-host': 'evil.example' };
       const { headers } = await initiate();
@@ -112,8 +112,8 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
     },
   );
 
-  it('sends nobody to a provider that names addresses without TLS', async () => {
-    // The provider's own proxy has forgotten to say that it ends TLS.
+  it('sends no browser to a provider whose metadata has http URLs', async () => {
+    // Simulates a provider whose own proxy does not forward that it terminates TLS.
     providerFront.headers = { 'x-forwarded-proto': 'http' };
     const outage = await eventually(async () => {
       const answer = await initiate();
@@ -128,9 +128,9 @@ describe('behind a proxy that ends TLS, configured as in production', () => {
 
   it.each([
     ['itself', {}],
-    ['somebody else', { 'X-Forwarded-For': CLAIMED_ADDRESS }],
+    ['another address', { 'X-Forwarded-For': CLAIMED_ADDRESS }],
   ])(
-    'audits the address that the client connects to the proxy from when it says it is %s',
+    'audits the address from which the client connects to the proxy, whatever it claims: %s',
     async (_, claim) => {
       const traceId = newTrace();
       const body = JSON.stringify(trusted());

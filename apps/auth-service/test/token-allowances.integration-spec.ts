@@ -28,7 +28,7 @@ describe('tokens of a user at a replica', () => {
   const ok = { status: 200, reason: 0 };
   const refused = { status: 429, reason: 7 };
   let service: AuthFixture;
-  // Each test has a replica that has given nobody a token.
+  // Each test has a new replica, whose allowances are unused.
   const startWith = async (environment: Record<string, string>, clock = SYSTEM_CLOCK): Promise<void> => {
     service = await startAuthService({ environment, clock });
   };
@@ -44,7 +44,7 @@ describe('tokens of a user at a replica', () => {
   describe('with a limit on all tokens', () => {
     beforeEach(() => startWith({ TOKENS_PER_HOUR: String(PER_HOUR) }));
 
-    it('by sign-ins are limited, and other users get theirs', async () => {
+    it('by sign-ins are limited, without affecting other users', async () => {
       for (let n = 0; n < PER_HOUR; n += 1) await expectOutcome(signIn('carl.customer'), ok);
       const sent = signIn('carl.customer');
       await expectOutcome(sent, refused);
@@ -52,7 +52,7 @@ describe('tokens of a user at a replica', () => {
       await expectOutcome(signIn('olga.owner'), ok);
     });
 
-    it('by exchanges are limited for their session, and neither sign-ins nor refreshes nor other sessions are', async () => {
+    it('by exchanges are limited per session, without affecting sign-ins, refreshes and other sessions', async () => {
       const { accessToken, refreshToken } = (await signIn('carl.customer')).body as Session;
       for (let n = 0; n < PER_HOUR; n += 1) await expectOutcome(exchange(accessToken), ok);
       await expectOutcome(exchange(accessToken), refused);
@@ -62,9 +62,9 @@ describe('tokens of a user at a replica', () => {
       await expectOutcome(exchange(accessToken), refused);
     });
 
-    it('by refreshes are limited for their session, and sign-ins are not', async () => {
+    it('by refreshes are limited per session, without affecting sign-ins', async () => {
       const { refreshToken } = (await signIn('carl.customer')).body as Session;
-      // The same token again and again: the session’s hour counts it once.
+      // Repeats the same token, which counts only once towards the session's hourly limit.
       for (let n = 0; n < PER_HOUR; n += 1) await expectOutcome(refresh(refreshToken), ok);
       await expectOutcome(refresh(refreshToken), refused);
       await expectOutcome(signIn('carl.customer'), ok);
@@ -120,7 +120,7 @@ describe('tokens of a user at a replica', () => {
           return { applicationKey, code: await signOnCode(codeVerifier), codeVerifier };
         },
       ],
-    ])('are refused for now, and %s stays good', async (_, flow, proof) => {
+    ])('are refused for now, and %s stays valid', async (_, flow, proof) => {
       const body = await proof();
       const send = (): Test => postTo(service.app, `/auth/token/${flow}`, body);
       useUpSignIns();
@@ -132,12 +132,12 @@ describe('tokens of a user at a replica', () => {
     });
   });
 
-  it('by exchanges come with few refresh tokens an hour, which do not count as refreshes of the session', async () => {
+  it('by exchanges include few refresh tokens per hour, which do not count as refreshes of the session', async () => {
     await startWith({ REFRESH_TOKENS_PER_HOUR: String(PER_HOUR) });
     const { accessToken, refreshToken } = (await signIn('carl.customer')).body as Session;
     const got: Session[] = [];
     for (let n = 0; n < 40; n += 1) got.push((await exchange(accessToken)).body as Session);
-    // One of the thirty is that of the sign-in.
+    // The sign-in's token is one of the thirty allowed.
     expect(got.filter((each) => each.refreshToken !== null)).toHaveLength(29);
     expect(got.filter((each) => typeof each.accessToken === 'string')).toHaveLength(40);
     let token = refreshToken;

@@ -27,10 +27,15 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     ['an unknown user', '', login({ user: 'nobody' }), { status: 401, reason: 1 }],
     ['a disabled user', '', login({ user: 'dora.disabled' }), { status: 401, reason: 1 }],
     ['a user without a password', '', login({ user: 'svc.platform' }), { status: 401, reason: 1 }],
-    ['a wish for InternalPartner', '?grantAsInternalPartner=true', login(), { status: 200, reason: 0 }],
-    ['a wish that cannot be read', '?grantAsInternalPartner=perhaps', login(), { status: 400, reason: 7 }],
+    ['a request for InternalPartner', '?grantAsInternalPartner=true', login(), { status: 200, reason: 0 }],
     [
-      'a wish made twice',
+      'a malformed request for InternalPartner',
+      '?grantAsInternalPartner=perhaps',
+      login(),
+      { status: 400, reason: 7 },
+    ],
+    [
+      'a repeated request for InternalPartner',
       '?grantAsInternalPartner=true&grantAsInternalPartner=false',
       login(),
       { status: 400, reason: 7 },
@@ -51,7 +56,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     await expectOutcome(service.post('/auth/token/user', login()).set('X-Application-Key', key), outcome);
   });
 
-  it('answers unknown, wrong, disabled and passwordless users with the very same body', async () => {
+  it('returns the same body for unknown, wrong, disabled and passwordless users', async () => {
     const users = [
       { user: 'nobody' },
       { password: 'wrong-again' },
@@ -64,7 +69,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     expect(new Set(bodies).size).toBe(1);
   });
 
-  it('does not grant InternalPartner to somebody who is not eligible', async () => {
+  it('does not grant InternalPartner to a user who is not eligible', async () => {
     const { status, body } = await service.post(
       '/auth/token/user?grantAsInternalPartner=true',
       login({ user: 'carl.customer' }),
@@ -77,7 +82,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     });
   });
 
-  it('puts groups, inherited ones included, and roles into the claims', async () => {
+  it('includes roles and groups, also inherited ones, in the claims', async () => {
     const ivy = await service.post('/auth/token/user', login());
     expect(claimsOf(ivy.body.accessToken)).toMatchObject({
       sub: 'userid:9001',
@@ -136,7 +141,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     });
   });
 
-  it('bearer does not take a refresh token, nor the override unless enabled', async () => {
+  it('bearer accepts neither a refresh token, nor the override unless enabled', async () => {
     const { body } = await service.post('/auth/token/trust-simple', simple());
     await expectOutcome(bearerOf(service.post('/auth/token/bearer'), body.refreshToken), {
       status: 401,
@@ -155,7 +160,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     ['trust-simple', 400],
     ['code', 400],
     ['bearer', 401],
-  ])('%s answers an unreadable request as a TokenResponse with %i', async (path, status) => {
+  ])('%s returns a TokenResponse with %i for an unreadable request', async (path, status) => {
     const outcome = { status, reason: 7 };
     const send = (type: string, body: string): Promise<never> =>
       service.post(`/auth/token/${path}`).set('Content-Type', type).send(body) as unknown as Promise<never>;
@@ -165,7 +170,7 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
     await expectOutcome(send('application/json', `${'['.repeat(5_000)}${']'.repeat(5_000)}`), outcome);
   });
 
-  it('answers unknown routes and methods below /auth/token as problems', async () => {
+  it('returns problems for unknown routes and methods below /auth/token', async () => {
     const unknown = await service.post('/auth/token/unknown', {});
     expect([unknown.status, unknown.type]).toEqual([404, 'application/problem+json']);
     const wrongMethod = await service.get('/auth/token/user');
@@ -173,14 +178,14 @@ describe('user and bearer: every outcome, and unreadable requests', () => {
   });
 
   it.each(['/auth/token/%75ser', '/auth/t%6Fken/user'])(
-    'answers wrong credentials as a TokenResponse when the address is written %s',
+    'returns a TokenResponse for wrong credentials if the path is written %s',
     async (path) => {
       await expectOutcome(service.post(path, login({ password: 'wrong' })), { status: 401, reason: 1 });
       await expectOutcome(service.post(path, {}), { status: 400, reason: 7 });
     },
   );
 
-  it('matches routes in any case and with a trailing slash', async () => {
+  it('matches routes in any letter case and with a trailing slash', async () => {
     await expectOutcome(service.post('/Auth/Token/Trust-Simple/', simple()), { status: 200, reason: 0 });
   });
 });

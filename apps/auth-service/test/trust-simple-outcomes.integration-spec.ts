@@ -18,9 +18,9 @@ describe('trust-simple: every outcome', () => {
   it.each<[string, object, Outcome]>([
     ['a customer', simple(), { status: 200, reason: 0 }],
     ['a user name in another case', simple({ userName: 'CARL.Customer' }), { status: 200, reason: 0 }],
-    ['explicit identifiers that are theirs', simple({ personID: 1001 }), { status: 200, reason: 0 }],
+    ['matching explicit identifiers', simple({ personID: 1001 }), { status: 200, reason: 0 }],
     [
-      'null for what is optional',
+      'null for optional fields',
       simple({ name: null, serviceProviderID: null, userAccountID: null, personID: null }),
       { status: 200, reason: 0 },
     ],
@@ -45,12 +45,12 @@ describe('trust-simple: every outcome', () => {
       { status: 422, reason: 1 },
     ],
     [
-      'a provider that is not theirs',
+      'another provider',
       simple({ persona: 4, userName: 'tess.tech', serviceProviderID: 816 }),
       { status: 422, reason: 1 },
     ],
     [
-      'more than a technician holds',
+      'a persona that a technician does not hold',
       simple({ persona: 6, userName: 'x', serviceProviderID: 815, name: 'J' }),
       { status: 422, reason: 1 },
     ],
@@ -68,7 +68,7 @@ describe('trust-simple: every outcome', () => {
       { status: 422, reason: 8 },
     ],
     [
-      'the same for an unknown user',
+      'that persona for an unknown user',
       { ...REPORTS, persona: 1, userName: 'nobody' },
       { status: 422, reason: 8 },
     ],
@@ -86,7 +86,7 @@ describe('trust-simple: every outcome', () => {
     await expectOutcome(service.post('/auth/token/trust-simple', body), outcome);
   });
 
-  it('trust-simple gives a refresh token only to an authorized application', async () => {
+  it('trust-simple issues a refresh token only to an authorized application', async () => {
     const reports = await service.post('/auth/token/trust-simple', {
       ...REPORTS,
       persona: 2,
@@ -97,7 +97,7 @@ describe('trust-simple: every outcome', () => {
     expect(headerOf(backend.body.refreshToken)).toEqual({ alg: 'HS256', kid: 'refresh-test', typ: 'rt+jwt' });
   });
 
-  it('trust-simple grants exactly the persona asked for', async () => {
+  it('trust-simple grants exactly the requested persona', async () => {
     const { body } = await service.post(
       '/auth/token/trust-simple',
       simple({ persona: 4, userName: 'tess.tech' }),

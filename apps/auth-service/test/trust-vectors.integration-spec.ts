@@ -44,9 +44,9 @@ describe('trust, and the test vectors published with auth-client', () => {
     return [answer.status, answer.body.rejectionReason as number];
   };
 
-  // The timestamps are long past, which is looked at only once the signature is right. The audit trail says
-  // which of both it was.
-  it.each(accepted)('takes the signature of: $about', async ({ request, authenticationCode }) => {
+  // The timestamps are long past, but they are checked only after the signature. The audit trail shows which
+  // of the two checks failed.
+  it.each(accepted)('accepts the signature of: $about', async ({ request, authenticationCode }) => {
     expect(await outcomeOf({ ...request, authenticationCode })).toEqual([401, 1]);
     const wrong = Buffer.from(Buffer.from(authenticationCode, 'base64').map((byte) => byte ^ 1)).toString(
       'base64',
@@ -58,7 +58,7 @@ describe('trust, and the test vectors published with auth-client', () => {
     });
   });
 
-  it.each(refused)('refuses before anything is compared: $because', async ({ request }) => {
+  it.each(refused)('refuses before comparing the signature: $because', async ({ request }) => {
     expect(await outcomeOf({ ...request, authenticationCode: 'AAAA' })).toEqual([400, 7]);
   });
 });

@@ -30,7 +30,7 @@ describe('trust', () => {
   afterAll(() => service.stop());
 
   function request(overrides: Partial<UnsignedTrustRequest> = {}, offsetMs = 0): UnsignedTrustRequest {
-    // A millisecond apart each time: a signature is good for one use.
+    // The timestamps differ by a millisecond, because each signature is valid only once.
     used += 1;
     return {
       requestTimestampUtc: new Date(
@@ -43,7 +43,10 @@ describe('trust', () => {
     };
   }
 
-  /** By the true clock: nothing is purged while the clocks differ. */
+  /**
+   * Purges with the system clock, because a purge is skipped while the clocks of the job and the database
+   * differ.
+   */
   const purge = (): Promise<void> => {
     const { app } = service;
     return new PurgeExpiredJob(
@@ -90,7 +93,7 @@ describe('trust', () => {
     expect(await outcomeOf({ ...signed(request()), ...change })).toEqual([401, 1]);
   });
 
-  it('refuses a wrong secret, an unknown application and another spelling of the code alike', async () => {
+  it('refuses a wrong secret, an unknown application and another spelling of the code in the same way', async () => {
     expect(await outcomeOf(signed(request(), 'wrong'))).toEqual([401, 1]);
     expect(await outcomeOf(signed(request({ applicationKey: 'nobody' })))).toEqual([401, 1]);
     const body = signed(request()) as { authenticationCode: string };
@@ -104,14 +107,14 @@ describe('trust', () => {
     ['300 s ahead', 300_000, [200, 0]],
     ['over 300 s old', -300_001, [401, 1]],
     ['over 300 s ahead', 300_001, [401, 1]],
-  ])('judges a request %s', async (_, offsetMs, expected) => {
+  ])('accepts or refuses a request %s', async (_, offsetMs, expected) => {
     expect(await outcomeOf(signed(request({}, offsetMs)))).toEqual(expected);
   });
 
-  it('refuses the code of a request dated ahead as long as its timestamp is good', async () => {
+  it('refuses the repeated code of a request dated ahead as long as its timestamp is valid', async () => {
     const body = signed(request({}, 295_000));
     expect(await outcomeOf(body)).toEqual([200, 0]);
-    // As if 500 s had passed for the database; the service's clock stands still, so the timestamp is good.
+    // Simulates 500 s for the database. The service's clock does not advance, so the timestamp stays valid.
     await service.database.query(`UPDATE auth.trust_replay SET seen_at = seen_at - interval '500 seconds'`);
     await purge();
     expect(await outcomeOf(body)).toEqual([401, 1]);
@@ -132,7 +135,7 @@ describe('trust', () => {
           const sent = await postTo(replica, '/auth/token/trust', body);
           return [sent.status, sent.body.rejectionReason];
         };
-        // Used when it was fresh, which is 370 s ago.
+        // The code was used 370 s ago, when it was fresh.
         const body = signed(request({}, -370_000)) as { authenticationCode: string };
         await service.database.query(
           `INSERT INTO auth.trust_replay VALUES ('demo-backend', decode($1, 'base64'), now() - interval '370 seconds')`,
@@ -148,7 +151,7 @@ describe('trust', () => {
     }
   });
 
-  it('takes no replay row for a request that is not proven or too old', async () => {
+  it('stores no replay row for a request that is unproven or too old', async () => {
     const count = async (): Promise<unknown> =>
       service.database.query('SELECT count(*)::int FROM auth.trust_replay');
     const before = await count();
@@ -157,7 +160,7 @@ describe('trust', () => {
     expect(await count()).toEqual(before);
   });
 
-  it('tells a proven request for an unknown user from an unproven one', async () => {
+  it('distinguishes a proven request for an unknown user from an unproven one', async () => {
     expect(await outcomeOf(signed(request({ userName: 'nobody' })))).toEqual([422, 1]);
     expect(await outcomeOf(signed(request({ persona: 1 })))).toEqual([422, 1]);
   });
@@ -167,7 +170,7 @@ describe('trust', () => {
     ['no time zone', { requestTimestampUtc: '2026-01-05T10:00:00' }],
     ['an impossible day', { requestTimestampUtc: '2026-02-30T10:00:00Z' }],
     ['a line feed in the user name', { userName: 'carl\ncustomer' }],
-    ['a fraction for an identifier', { personID: 1.5 }],
+    ['a fraction as an identifier', { personID: 1.5 }],
     ['an identifier outside the safe range', { personID: 2 ** 60 }],
     ['persona 0', { persona: 0 }],
   ])('refuses %s as invalid', async (_, change) => {
@@ -178,7 +181,7 @@ describe('trust', () => {
     expect(await outcomeOf({ ...signed(request()), scope: 'all' })).toEqual([200, 0]);
   });
 
-  it('accepts the two newest secrets of an application, while they live', async () => {
+  it('accepts the two newest secrets of an application until they expire', async () => {
     const addSecret = (version: number, secret: string, expires: string): Promise<unknown> =>
       service.database.query(
         `INSERT INTO auth.application_secret (application_key, version, ciphertext, expires_at)
@@ -200,7 +203,7 @@ describe('trust', () => {
     expect(await outcomeOf(signed(request()))).toEqual([200, 0]);
   });
 
-  it('serves the token provider of the other services, whose token reads the revocations', async () => {
+  it('issues the other services’ token provider a token that can read the revocations', async () => {
     const tokens = new TokenProvider({
       authServiceUrl: await service.app.getUrl(),
       applicationKey: 'platform-services',
@@ -218,7 +221,7 @@ describe('trust', () => {
     expect((await service.get('/auth/revocations?limit=10', token)).status).toBe(200);
   });
 
-  it('keeps no secret in readable form', async () => {
+  it('stores no secret in plain text', async () => {
     const rows = await service.database.query<{ text: string }>(
       `SELECT encode(ciphertext, 'escape') AS text FROM auth.application_secret`,
     );

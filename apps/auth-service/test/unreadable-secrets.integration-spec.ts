@@ -40,8 +40,8 @@ describe('a secret that cannot be opened', () => {
     return { ...unsigned, authenticationCode: signTrustRequest(unsigned, secret) };
   };
 
-  it('leaves the good one as good as it was, proves nothing itself, and is counted', async () => {
-    // The log has to say that a secret cannot be opened.
+  it('does not affect the good one, proves nothing, and is counted', async () => {
+    // The service logs an error about the secret.
     permitFaults();
     expect(await unreadable()).toBe(0);
     await expectOutcome(service.post('/auth/token/trust', signed(good)), { status: 200, reason: 0 });

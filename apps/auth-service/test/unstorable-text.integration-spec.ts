@@ -83,8 +83,10 @@ describe('U+0000', () => {
   });
 });
 
-/** The contents of every table of the service, as one text; but for the snapshots, which it notes by
- *  itself as time passes. */
+/**
+ * Returns the contents of all tables of the service as one text, except the snapshots, which change by
+ * themselves.
+ */
 async function contents({ database }: AuthFixture): Promise<string> {
   const tables = await database.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables

@@ -6,14 +6,15 @@ import { ensureBuilt, startReplicaProcess } from './replica-processes';
 import type { ReplicaProcess } from './replica-processes';
 
 /**
- * Processes: the Kerberos library reads a process's real environment, which tests cannot set for themselves.
+ * A replica in its own process, because the Kerberos library reads a process's real environment, which a test
+ * cannot set for itself.
  */
 export type Replica = ReplicaProcess;
 
-/** What a sign-in came to. */
+/** The outcome of a sign-in. */
 export interface Outcome {
   status: number;
-  /** Undefined: the answer is no TokenResponse. */
+  /** Undefined if the response is not a TokenResponse. */
   reason: number | undefined;
   headers: Headers;
   accessToken: string;
@@ -29,7 +30,7 @@ export class WindowsFixture {
   private constructor(
     readonly realm: KerberosRealm,
     readonly database: TestDatabase,
-    /** In front of the database. */
+    /** A proxy in front of the database. */
     readonly proxy: TcpProxy,
   ) {}
 
@@ -45,7 +46,7 @@ export class WindowsFixture {
     }
   }
 
-  /** What a replica has to be told of the realm. */
+  /** Returns a replica's settings for the realm. */
   async environment(name: string, clockSkewSeconds?: number): Promise<NodeJS.ProcessEnv> {
     return {
       WINDOWS_AUTHENTICATION: 'negotiate',
@@ -74,7 +75,7 @@ export class WindowsFixture {
   }
 }
 
-/** Asks a replica for a token with this `Authorization` header. */
+/** Requests a token from a replica with this `Authorization` header. */
 export async function signIn(replica: Replica, authorization?: string, headers = {}): Promise<Outcome> {
   const response = await fetch(`${replica.url}/auth/token/user/winauth`, {
     headers: { ...headers, ...(authorization === undefined ? {} : { authorization }) },

@@ -13,7 +13,7 @@ describe('Windows authentication, switched off', () => {
   });
   afterAll(() => service.stop());
 
-  it('is refused as a flow that is not permitted, and says what replaces it', async () => {
+  it('is refused as a flow that is not permitted, and names its successor', async () => {
     const { status, body, headers } = await service.get(WINAUTH).set('Authorization', 'Negotiate AAAA');
     expect(status).toBe(401);
     expect(body).toEqual({
@@ -31,7 +31,7 @@ describe('Windows authentication, switched off', () => {
     expect(headers['www-authenticate']).toBeUndefined();
   });
 
-  it('believes no header', async () => {
+  it('trusts no header', async () => {
     const headers = { 'X-Remote-User': 'ivy.internal@CORP.TEST', 'X-Proxy-Secret': SECRET };
     expect((await service.get(WINAUTH).set(headers)).status).toBe(401);
   });
@@ -62,13 +62,13 @@ describe('Windows authentication by a trusted proxy', () => {
     return [status, body.rejectionReason as number];
   }
 
-  it('issues a token to the mapped user whom the proxy names', async () => {
+  it('issues a token to the mapped user that the proxy names', async () => {
     const headers = { 'X-Windows-User': utf8('Jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
-    const { status, body, headers: answered } = await service.get(WINAUTH).set(headers);
+    const { status, body, headers: responseHeaders } = await service.get(WINAUTH).set(headers);
     expect(status).toBe(200);
     expect(claimsOf(body.accessToken)).toMatchObject({ sub: 'userid:9001', personas: 1 });
     expect(body.refreshToken).toBeNull();
-    expect(answered['www-authenticate']).toBeUndefined();
+    expect(responseHeaders['www-authenticate']).toBeUndefined();
     const audited = await service.database.query(
       'SELECT flow, status, reason, subject FROM auth.token_audit WHERE access_token_id = $1',
       [claimsOf(body.accessToken).jti],
@@ -76,7 +76,7 @@ describe('Windows authentication by a trusted proxy', () => {
     expect(audited).toEqual([{ flow: 'windows', status: 200, reason: 0, subject: 'userid:9001' }]);
   });
 
-  it('gives a refresh token to an application that may hold one, and refuses one that may not sign in so', async () => {
+  it('issues a refresh token to an application that may hold one, and refuses one that may not use the flow', async () => {
     const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
     const { body } = await service.get(WINAUTH).set({ ...headers, 'X-Application-Key': 'demo-backend' });
     expect(body.refreshToken).not.toBeNull();
@@ -89,7 +89,7 @@ describe('Windows authentication by a trusted proxy', () => {
     ['with a wrong secret', { 'X-Windows-Proxy': `${SECRET}x` }],
     ['with a part of the secret', { 'X-Windows-Proxy': SECRET.slice(0, -1) }],
     ['with the secret in another header', { 'X-Proxy-Secret': SECRET }],
-  ])('never believes a name %s', async (_, headers) => {
+  ])('never trusts a name %s', async (_, headers) => {
     expect(await outcomeOf({ 'X-Windows-User': utf8('jörg@CORP.TEST'), ...headers })).toEqual([401, 1]);
   });
 
@@ -105,11 +105,11 @@ describe('Windows authentication by a trusted proxy', () => {
     expect(await outcomeOf({ 'X-Windows-Proxy': SECRET, ...headers })).toEqual([401, 1]);
   });
 
-  it('starts nothing for a HEAD, and answers other methods with 405', async () => {
+  it('starts nothing for a HEAD, and refuses other methods with 405', async () => {
     const headers = { 'X-Windows-User': utf8('jörg@CORP.TEST'), 'X-Windows-Proxy': SECRET };
     /**
-     * What is stored once the row of a refused request is there: rows of refusals are written later, but in
-     * their order.
+     * Sends a refused request, waits for its audit row and returns the counts of audit rows and sessions.
+     * Audit rows of refusals are written later, but in order.
      */
     const rowsAfter = async (applicationKey: string): Promise<number[]> => {
       expect(await outcomeOf({ 'X-Application-Key': applicationKey })).toEqual([401, 1]);
@@ -133,7 +133,7 @@ describe('Windows authentication by a trusted proxy', () => {
             .set({ ...headers, 'X-Application-Key': 'demo-backend' })
         ).status,
       ).toBe(204);
-    // The one more is that of the request that ends the wait.
+    // The additional row belongs to the request that ends the wait.
     expect(await rowsAfter('after-all-heads')).toEqual([audited! + 1, sessions]);
     expect((await service.post(WINAUTH, {})).status).toBe(405);
   });

@@ -47,7 +47,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     return rows[0]!.n;
   };
 
-  it('asks for a ticket', async () => {
+  it('requests a ticket', async () => {
     const { status, reason, headers } = await signIn(first);
     expect([status, reason]).toEqual([401, 1]);
     expect(headers.get('www-authenticate')).toBe('Negotiate');
@@ -56,7 +56,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     expect(headers.get('link')).toBe('</auth/token/sso/initiate>; rel="successor-version"');
   });
 
-  it('issues tokens to the internal user to whom the account is mapped, and proves itself to the client', async () => {
+  it('issues tokens to the mapped internal user, and proves itself to the client', async () => {
     const { ticket, confirm } = await windows.realm.ticket('Ivy.Windows');
     const { status, headers, accessToken, refreshToken } = await signIn(first, `Negotiate ${ticket}`);
     expect(status).toBe(200);
@@ -71,30 +71,30 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     expect(headers.get('deprecation')).toMatch(/^@\d+$/);
   });
 
-  it('takes a ticket without SPNEGO around it, too', async () => {
+  it('accepts a ticket without SPNEGO too', async () => {
     const { ticket } = await windows.realm.ticket('Ivy.Windows', { mechanism: 'KRB5' });
     expect(await outcomeOf(first, `negotiate ${ticket}`)).toEqual([200, 0]);
   });
 
-  it('takes a ticket once, on whichever replica', async () => {
+  it('accepts a ticket once, on any replica', async () => {
     const authorization = await authorizationOf('Ivy.Windows');
     expect(await outcomeOf(first, authorization)).toEqual([200, 0]);
     expect(await outcomeOf(first, authorization)).toEqual([401, 1]);
     expect(await outcomeOf(second, authorization)).toEqual([401, 1]);
   });
 
-  it('knows a used ticket again however it is wrapped', async () => {
+  it('recognises a used ticket however it is wrapped', async () => {
     const { ticket } = await windows.realm.ticket('Ivy.Windows');
     const wrapped = Buffer.from(ticket, 'base64');
-    // The bare Kerberos token, from its tag and length on; the first mention of Kerberos is in SPNEGO's list
-    // of mechanisms.
+    // The bare Kerberos token, from its tag and length. The first occurrence of the Kerberos OID is in
+    // SPNEGO's list of mechanisms.
     const kerberos = Buffer.from('06092a864886f712010202', 'hex');
     const bare = wrapped.subarray(wrapped.indexOf(kerberos, wrapped.indexOf(kerberos) + 1) - 4);
     expect(await outcomeOf(first, `Negotiate ${bare.toString('base64')}`)).toEqual([200, 0]);
     expect(await outcomeOf(second, `Negotiate ${ticket}`)).toEqual([401, 1]);
   });
 
-  it('lets exactly one of many simultaneous copies through', async () => {
+  it('accepts exactly one of many concurrent copies', async () => {
     const authorization = await authorizationOf('Ivy.Windows');
     const copies = Array.from({ length: 10 }, (_, n) =>
       outcomeOf(n % 2 === 0 ? first : second, authorization),
@@ -106,13 +106,13 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
 
   it.each<[string, string]>([
     ['the same name in another realm', `Ivy.Windows@${OTHER_REALM}`],
-    ['an account that is mapped to nobody', 'unmapped'],
+    ['an unmapped account', 'unmapped'],
     ['an account whose name happens to be a user name', 'carl.customer'],
     ['a host', 'host/pc'],
-  ])('refuses a good ticket of %s', async (_, user) => {
+  ])('refuses a valid ticket of %s', async (_, user) => {
     const before = await ticketRows();
     expect(await outcomeOf(first, await authorizationOf(user))).toEqual([401, 1]);
-    // Kerberos accepted it: what refused it was the mapping.
+    // Kerberos accepted the ticket: the mapping refused it.
     expect(await ticketRows()).toBe(before + 1);
   });
 
@@ -134,11 +134,11 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
 
   it.each<[string, string]>([
     ['another scheme', 'Basic aXZ5OnB3'],
-    ['no base64', 'Negotiate %%%'],
+    ['invalid base64', 'Negotiate %%%'],
     ['NTLM', `Negotiate ${Buffer.from('NTLMSSP\0\x01\0\0\0\0\0\0\0', 'latin1').toString('base64')}`],
     ['zeros', `Negotiate ${Buffer.alloc(600).toString('base64')}`],
     ['too much', `Negotiate ${'A'.repeat(25 * 1024)}`],
-  ])('refuses %s without using anything up', async (_, authorization) => {
+  ])('refuses %s without recording a ticket', async (_, authorization) => {
     const before = await ticketRows();
     expect(await outcomeOf(first, authorization)).toEqual([401, 1]);
     expect(await ticketRows()).toBe(before);
@@ -156,7 +156,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     expect(await ticketRows()).toBe(before);
   });
 
-  it('refuses a ticket whose time is over', async () => {
+  it('refuses an expired ticket', async () => {
     const strict = await windows.startReplica('strict', { clockSkewSeconds: 1 });
     try {
       const before = await ticketRows();
@@ -170,7 +170,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     }
   });
 
-  it('answers 503 while the keytab is missing, and takes tickets when it is back', async () => {
+  it('returns 503 while the keytab is missing, and recovers', async () => {
     const authorization = await authorizationOf('Ivy.Windows');
     await rename(windows.realm.keytab, `${windows.realm.keytab}.away`);
     expect(await outcomeOf(first, authorization)).toEqual([503, undefined]);
@@ -178,7 +178,7 @@ describeWithKerberos('Windows authentication by Kerberos ticket', () => {
     expect(await outcomeOf(first, authorization)).toEqual([200, 0]);
   });
 
-  it('answers 503 while the database is away, and recovers by itself', async () => {
+  it('returns 503 while the database is down, and recovers', async () => {
     const ticket = await authorizationOf('Ivy.Windows');
     await windows.proxy.refuse();
     expect(await outcomeOf(first, ticket)).toEqual([503, undefined]);

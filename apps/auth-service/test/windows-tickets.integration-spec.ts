@@ -14,7 +14,7 @@ describe('used Kerberos tickets', () => {
   });
   afterAll(() => service.stop());
 
-  /** A replica whose clock is ahead of the database's. */
+  /** Returns the repository of a replica whose clock is ahead of the database's. */
   const replica = (aheadMs: number): WindowsTicketsRepository => {
     const clock: Clock = {
       now: () => new Date(SYSTEM_CLOCK.now().getTime() + aheadMs),
@@ -23,14 +23,14 @@ describe('used Kerberos tickets', () => {
     return new WindowsTicketsRepository(service.app.get(DataSource), clock);
   };
 
-  it('are known on every replica whose clock is right', async () => {
+  it('are known on every replica with the right time', async () => {
     const authenticator = randomBytes(64);
     expect(await replica(10_000).record(authenticator)).toBe(true);
     expect(await replica(-10_000).record(authenticator)).toBe(false);
   });
 
   it.each([-21_000, 32_000, -700_000])(
-    'are not judged by a replica whose clock differs by %d ms: it would take tickets that are known no more',
+    'are not checked by a replica whose clock differs by %d ms: their record may have been purged',
     async (aheadMs) => {
       const authenticator = randomBytes(64);
       await expect(replica(aheadMs).record(authenticator)).rejects.toThrow(KerberosUnavailableError);

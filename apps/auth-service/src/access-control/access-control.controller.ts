@@ -14,9 +14,7 @@ import {
 import type { SecurityEditorKey } from './access-control.dto';
 import { AccessControlRepository } from './access-control.repository';
 
-/**
- * Who is in a group, and who may pass an access point. Source: authentication spec, Authorization queries.
- */
+/** Queries on group members and access points. Source: authentication spec, Authorization queries. */
 @Controller('auth')
 @RequireInternalAdministrator()
 @ApiTags('Authorization queries')
@@ -27,7 +25,7 @@ export class AccessControlController {
   @ApiOperation({
     operationId: 'listRoleMembers',
     summary: 'List all members of a security group',
-    description: 'Groups in groups are walked; cycles end. A group that does not exist has no members.',
+    description: 'Includes the members of nested groups, even in cycles. An unknown group has no members.',
   })
   @ApiParam({
     name: 'identifier',
@@ -51,7 +49,7 @@ export class AccessControlController {
   @ApiOperation({
     operationId: 'hasAccess',
     summary: 'Say whether a user may pass an access point',
-    description: 'An access point or a user that does not exist: false.',
+    description: 'Returns false for an unknown access point or user.',
   })
   @ApiParam({
     name: 'identifier',
@@ -59,7 +57,7 @@ export class AccessControlController {
     example: 'SecurityEditor~~AccessPointName~~Scheduling',
   })
   @ApiOkResponse({
-    description: 'The answer.',
+    description: 'Whether the user may pass.',
     type: HasAccessResponse.Output,
     examples: HAS_ACCESS_EXAMPLES,
   })
@@ -71,7 +69,7 @@ export class AccessControlController {
   ): Promise<HasAccessResponse> {
     const name = nameOrProblem(identifier, 'AccessPointName');
     const userId = expectedUserId ?? caller.userId;
-    // Only internal users are in groups; a caller without a user id has access to nothing.
+    // Only internal users are in groups. A caller without a user id has no access.
     return { hasAccess: userId !== null && (await this.repository.hasAccess(name, userId)) };
   }
 }
@@ -86,7 +84,7 @@ function identifierForm(key: SecurityEditorKey): string {
   return `The identifier must have the form SecurityEditor~~${key}~~<name>.`;
 }
 
-/** @throws {ProblemException} 400 when the identifier has another shape */
+/** Returns the name in the identifier. @throws {ProblemException} 400 if the identifier has another form */
 function nameOrProblem(identifier: string, key: SecurityEditorKey): string {
   const name = nameInIdentifier(identifier, key);
   if (name === null) throw problems.badRequest(identifierForm(key));

@@ -12,7 +12,7 @@ export class HasAccessQueryDto extends createZodDto(
       .meta({
         type: 'integer',
         pattern: undefined,
-        description: 'The user to ask about; without it the user of the token.',
+        description: 'The user to check. Default: the user of the token.',
         example: 9001,
       }),
   }),
@@ -54,21 +54,21 @@ export const HAS_ACCESS_EXAMPLES = {
   no: { summary: 'No', value: { hasAccess: false } },
 };
 
-/** What a composite identifier names. */
+/** The kind of name in a composite identifier. */
 export type SecurityEditorKey = 'GroupName' | 'AccessPointName';
 
 const SEPARATOR = '~~';
 const EDITOR = 'SecurityEditor';
 
 /**
- * The name in `SecurityEditor~~<key>~~<name>`, in Unicode normal form C; it may itself contain tildes. Null
- * for every other identifier. Source: authentication spec, Authorization queries.
+ * Returns the name in `SecurityEditor~~<key>~~<name>`, in Unicode normal form C. The name itself may contain
+ * tildes. Returns null for any other identifier. Source: authentication spec, Authorization queries.
  */
 export function nameInIdentifier(identifier: string, key: SecurityEditorKey): string | null {
   const prefix = `${EDITOR}${SEPARATOR}${key}${SEPARATOR}`;
   if (!identifier.startsWith(prefix)) return null;
-  // As in user names: one character may come composed or not, and the router itself decomposes "İ" (see
-  // routableUrl).
+  // Normalised like user names: clients may send a character composed or decomposed, and the router itself
+  // decomposes "İ" (see routableUrl).
   const name = identifier.slice(prefix.length).normalize('NFC');
   return /^[^\p{Cc}\p{Cs}]{1,256}$/u.test(name) ? name : null;
 }

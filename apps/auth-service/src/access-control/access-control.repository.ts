@@ -1,15 +1,15 @@
 import type { DataSource } from 'typeorm';
 
-/** A member of a security group, however deep. */
+/** A direct or indirect member of a security group. */
 export interface GroupMember {
   key: 'UserName' | 'GroupName';
   value: string;
 }
 
-// Hand-written SQL: recursive. UNION, not UNION ALL: a group that was reached already is not walked again, so
-// cycles end. The group asked for is not its own member, even where a cycle leads back to it. Disabled users
-// are members of nothing. OFFSET 0 keeps each look-up one by key. Nobody can tell how many groups a recursion
-// finds, and joined, a guess too high reads all users.
+// Hand-written SQL: recursive. UNION rather than UNION ALL ends cycles: a group already reached is not
+// visited again. The requested group is never its own member, even in a cycle. Disabled users are not
+// members. OFFSET 0 forces a look-up by key for each row: the planner cannot estimate how many groups a
+// recursion finds, and a plain join with too high an estimate would read all users.
 const FIND_MEMBERS = `
   WITH RECURSIVE contained AS (
     SELECT $1::text COLLATE "C" AS group_name
@@ -40,20 +40,21 @@ const HAS_ACCESS = `
   ) AS "hasAccess"`;
 
 /**
- * Every statement on security groups and access points. They live in the internal legacy store, wherever that
- * is, and are used by nothing else there.
+ * The only statements on security groups and access points. The tables belong to the internal legacy store,
+ * in whichever database it is.
  */
 export class AccessControlRepository {
   constructor(private readonly dataSource: DataSource) {}
 
   /**
-   * Users and groups in this group and in the groups it contains, groups first; empty for an unknown group.
+   * Returns the users and groups in this group and its nested groups, groups first. Empty for an unknown
+   * group.
    */
   findMembers(groupName: string): Promise<GroupMember[]> {
     return this.dataSource.query(FIND_MEMBERS, [groupName]);
   }
 
-  /** True when one of the user's groups, direct or inherited, was granted the access point. */
+  /** Whether one of the user's groups, direct or inherited, was granted the access point. */
   async hasAccess(accessPointName: string, userId: number): Promise<boolean> {
     const rows = await this.dataSource.query<{ hasAccess: boolean }[]>(HAS_ACCESS, [accessPointName, userId]);
     return rows[0]?.hasAccess ?? false;

@@ -18,7 +18,8 @@ import { addSecretCommands } from './secret-commands';
 import { addUserCommands } from './user-commands';
 
 /**
- * Administration writes as the role that owns the tables: the service's own role may not change applications.
+ * Administration connects as the role that owns the tables, because the service's role may not change
+ * applications.
  */
 export const adminConfigSchema = z
   .object({
@@ -30,7 +31,7 @@ export const adminConfigSchema = z
     message: 'or DATABASE_URL is required',
   })
   .superRefine((config, context) => {
-    // Most commands need none.
+    // Most commands need no key.
     if (sealingKeys(config).length > 0) checkSealingKeys(config, context);
   });
 
@@ -41,16 +42,19 @@ Run it:
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong command line.
 Environment: MIGRATION_DATABASE_URL (or DATABASE_URL) as the role that owns the tables, and SECRET_ENCRYPTION_KEYS (or
-SECRET_ENCRYPTION_KEY), the same as the service has, where a secret is made.`;
+SECRET_ENCRYPTION_KEY), the same as the service has, for commands that seal or open secrets.`;
 
-/** Where a command's words go. */
+/** Output of a command. */
 export interface AdminOutput {
   out: (text: string) => void | Promise<void>;
   err: (text: string) => void;
 }
 
-/** Runs one command line. @param env of the process, unless given
- *  @returns the exit code: 0 done, 1 refused or failed, 2 wrong command line */
+/**
+ * Runs one command line.
+ * @param env the process's environment by default
+ * @returns the exit code: 0 done, 1 refused or failed, 2 wrong command line
+ */
 export async function administer(
   args: readonly string[],
   output: AdminOutput,
@@ -65,7 +69,7 @@ export async function administer(
   };
   const showHelp = (text: string): void => {
     help = Promise.resolve(output.out(text));
-    // Awaited below.
+    // The rejection is handled in helpShown; this only avoids an unhandled rejection until then.
     help.catch(() => undefined);
   };
   const program = administrationProgram({ out: showHelp }, async (work) => {
@@ -93,13 +97,13 @@ async function helpShown(help: Promise<void>, { err }: AdminOutput): Promise<0 |
   }
 }
 
-/** The whole command line: a subject of administration is a file and a line here. */
+/** Builds the whole command line. Each group of commands has its own file and one line here. */
 export function administrationProgram({ out }: { out: (text: string) => void }, run: RunCommand): Command {
   const program = new Command('admin')
     .description('Administration of the authentication service.')
     .option('--json', 'print JSON')
     .configureHelp({ showGlobalOptions: true })
-    // Errors are thrown; administer() prints them.
+    // Errors are thrown, and administer() prints them.
     .configureOutput({ writeOut: (text) => out(text.trimEnd()), writeErr: () => undefined })
     .exitOverride();
   addApplicationCommands(program, run);
@@ -146,7 +150,7 @@ function requiredBox(config: z.output<typeof adminConfigSchema>): SecretBox {
   );
 }
 
-/** What is wrong with a command line, in one line. */
+/** Describes a wrong command line in one line. */
 function usageError({ code, message }: CommanderError, program: Command): string {
   const [group] = program.args;
   const named = program.commands.find((each) => each.name() === group);
@@ -159,12 +163,13 @@ function usageError({ code, message }: CommanderError, program: Command): string
 }
 
 /**
- * What to tell the administrator. Errors of the database are told without their statement and its parameters.
+ * Returns the message for the administrator. Database errors are shown without the statement and its
+ * parameters.
  */
 function describe(error: unknown): string {
   if (error instanceof RefusedError || error instanceof ConfigError) return error.message;
   if (isUniqueViolation(error))
-    return 'another administrator made the same change at the same time: look, and try again';
+    return 'another administrator made the same change at the same time: check the result, then try again';
   const message = error instanceof Error && error.message !== '' ? error.message : String(error);
   return databaseAdvice(error) ?? message;
 }

@@ -23,19 +23,19 @@ import { addDiscardSecret } from './discard-secret-command';
 
 const APPLICATION_KEY = ['<application-key>', 'the key that the application sends'] as const;
 const MAX_VERSION = 1_000_000;
-const ADMINISTRATORS = 'let its tokens name the role CustomerGlobalAdministrator';
-const CONFIDENTIAL = 'give it no token without its secret, in any flow';
+const ADMINISTRATORS = 'let its tokens carry the role CustomerGlobalAdministrator';
+const CONFIDENTIAL = 'require its secret in every flow';
 const SUBJECTS = [
   '--subjects <names>',
   'the only users for whom it may get tokens, e.g. svc.platform; or anybody',
   parseSubjects,
 ] as const;
 
-/** Adds the commands on applications, the callers that may ask for tokens. */
+/** Adds the commands on applications, the callers that may request tokens. */
 export function addApplicationCommands(program: Command, run: RunCommand): void {
   const group = program
     .command('applications')
-    .description('Applications: the callers that may ask for tokens.');
+    .description('Applications: the callers that may request tokens.');
   addList(group, run);
   addCreate(group, run);
   addUpdate(group, run);
@@ -103,13 +103,13 @@ function addCreate(group: Command, run: RunCommand): void {
     .argument('<application-key>', 'letters, digits, "_", "." and "-", at most 100', parseApplicationKey)
     .requiredOption(
       '--personas <names>',
-      'personas it may ask for, e.g. Customer,Owner; or all',
+      'personas it may request, e.g. Customer,Owner; or all',
       parsePersonas,
     )
     .requiredOption('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
     .option(
       '--administrators, --allow-administrators',
-      `${ADMINISTRATORS} although it may not have every persona`,
+      `${ADMINISTRATORS} even if it may not request every persona`,
     )
     .option('--allow-refresh', 'let it hold refresh tokens; needs the flow refresh too')
     .option('--confidential', CONFIDENTIAL)
@@ -122,7 +122,7 @@ function addCreate(group: Command, run: RunCommand): void {
           json: { ...application, version: 1, sharedSecret },
           text: `Created ${applicationKey}. Its secret, shown only now:\n${sharedSecret}`,
         };
-        // Shown before it is committed: a secret that nobody has seen must not be valid.
+        // Shows the secret before the commit: a secret that could not be printed must not become valid.
         const taken = await new ApplicationsRepository(dataSource).create(application, sealed, () =>
           show(result),
         );
@@ -162,19 +162,21 @@ function addUpdate(group: Command, run: RunCommand): void {
   group
     .command('update')
     .summary('Change what an application may do')
-    .description('Change what an application may do, from its next request on. What is not named stays.')
+    .description(
+      'Change what an application may do, from its next request on. Options that are not given leave their setting unchanged.',
+    )
     .argument(...APPLICATION_KEY)
-    .option('--personas <names>', 'personas it may ask for, e.g. Customer,Owner; or all', parsePersonas)
+    .option('--personas <names>', 'personas it may request, e.g. Customer,Owner; or all', parsePersonas)
     .option('--flows <names>', 'flows it may use, e.g. trust,bearer; or all', parseFlows)
     .option(
       '--allow-administrators, --administrators',
-      `${ADMINISTRATORS} although it may not have every persona`,
+      `${ADMINISTRATORS} even if it may not request every persona`,
     )
-    .option('--no-administrators', 'give it none, unless it may have every persona')
+    .option('--no-administrators', 'do not let them, unless it may request every persona')
     .option('--refresh', 'let it hold refresh tokens; needs the flow refresh too')
-    .option('--no-refresh', 'let it hold none; those it has stop working')
+    .option('--no-refresh', 'let it hold none; its existing ones stop working')
     .option('--confidential', CONFIDENTIAL)
-    .option('--no-confidential', 'let users get tokens in it without its secret')
+    .option('--no-confidential', 'let users get tokens through it without its secret')
     .option(...SUBJECTS)
     .action((applicationKey: string, options: UpdateOptions) => {
       const { personas, flows, administrators, refresh, confidential, subjects } = options;
@@ -186,7 +188,8 @@ function addUpdate(group: Command, run: RunCommand): void {
         ...(confidential === undefined ? {} : { confidential }),
         ...(subjects === undefined ? {} : { allowedSubjects: subjects.names }),
       };
-      if (Object.keys(change).length === 0) throw new InvalidArgumentError('name what to change');
+      if (Object.keys(change).length === 0)
+        throw new InvalidArgumentError('name at least one option to change');
       return run(async ({ dataSource }) => {
         await update(dataSource, applicationKey, change);
         return { json: { applicationKey, ...change }, text: `${applicationKey} is changed.` };
@@ -214,7 +217,7 @@ function addRotateSecret(group: Command, run: RunCommand): void {
     .argument(...APPLICATION_KEY)
     .option(
       '--previous-expires-in <duration>',
-      'let the previous secret expire then, e.g. 24h; it stays valid unless given',
+      'let the previous secret expire after this time, e.g. 24h; by default it stays valid',
       parseDuration,
     )
     .option('--force', 'even if two secrets are valid: the older one expires at once')
@@ -227,7 +230,7 @@ function addRotateSecret(group: Command, run: RunCommand): void {
         await new ApplicationsRepository(dataSource).changeSecrets(
           applicationKey,
           (unexpired) => rotateSecret(unexpired, rotation),
-          // As for create.
+          // Before the commit, as in create.
           (changed) => show((result = rotated(applicationKey, sharedSecret, changed))),
         );
         return result!;
@@ -256,8 +259,8 @@ function addExpireSecret(group: Command, run: RunCommand): void {
     .description('Let one version of an application’s secret expire')
     .argument(...APPLICATION_KEY)
     .argument('<version>', 'the version that applications list shows', countUpTo(MAX_VERSION))
-    .option('--in <duration>', 'when, e.g. 30m; at once unless given', parseDuration, 0)
-    .option('--force', 'even if the application is left without a secret, or it would expire later than now')
+    .option('--in <duration>', 'after this time, e.g. 30m; by default at once', parseDuration, 0)
+    .option('--force', 'even if it leaves the application without a secret, or postpones an expiry')
     .action((applicationKey: string, version: number, options: { in: number; force?: true }) =>
       run(async ({ dataSource }) => {
         const plan = { applicationKey, version, inSeconds: options.in, force: options.force ?? false };
@@ -277,20 +280,24 @@ function addExpireSecret(group: Command, run: RunCommand): void {
 function addReturnAddresses(group: Command, run: RunCommand): void {
   group
     .command('set-return-addresses')
-    .summary('Say where a single sign-on may end for an application')
+    .summary('Set the addresses to which a single sign-on may return')
     .description(
-      'Say where a single sign-on may end for an application, instead of the addresses there were; without any, nowhere. It also ' +
-        'needs the flow code.',
+      'Replace the addresses to which a single sign-on may return for an application; without addresses it may return nowhere. ' +
+        'The application also needs the flow code.',
     )
     .argument(...APPLICATION_KEY)
-    .argument('[addresses...]', 'https, or http on the loopback; compared letter by letter', collectReturnUrl)
+    .argument(
+      '[addresses...]',
+      'https, or http on the loopback; compared character by character',
+      collectReturnUrl,
+    )
     .action((applicationKey: string, returnUrls: readonly string[] = []) =>
       run(async ({ dataSource }) => {
         await update(dataSource, applicationKey, { returnUrls: [...returnUrls] });
-        const where = returnUrls.length === 0 ? 'nowhere' : `at ${returnUrls.join(', ')}`;
+        const where = returnUrls.length === 0 ? 'nowhere' : `to ${returnUrls.join(', ')}`;
         return {
           json: { applicationKey, returnUrls },
-          text: `A single sign-on may end ${where} for ${applicationKey}.`,
+          text: `A single sign-on may return ${where} for ${applicationKey}.`,
         };
       }),
     );
@@ -299,7 +306,7 @@ function addReturnAddresses(group: Command, run: RunCommand): void {
 function collectReturnUrl(text: string, before: readonly string[] = []): string[] {
   if (isReturnUrl(text)) return [...before, text];
   throw new InvalidArgumentError(
-    `"${text}" is no return address: write it as browsers do, with https (or http on the loopback) and without a fragment`,
+    `"${text}" is not a return address: write it as browsers normalise it, with https (or http on the loopback) and without a fragment`,
   );
 }
 

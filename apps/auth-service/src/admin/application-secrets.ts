@@ -6,7 +6,7 @@ import { RefusedError } from './command';
 
 const SECRET_BYTES = 32;
 
-/** A fresh shared secret: the text to hand over once, and the form that is stored. */
+/** A new shared secret: the text to hand over once, and the sealed form to store. */
 export interface NewSecret {
   sharedSecret: string;
   sealed: Buffer;
@@ -18,20 +18,20 @@ export function newSharedSecret(applicationKey: string, box: SecretBox): NewSecr
   return { sharedSecret, sealed: box.seal(purpose, Buffer.from(sharedSecret)) };
 }
 
-/** How a secret is to be added. */
+/** The parameters of a rotation. */
 export interface SecretRotation {
   applicationKey: string;
   sealed: Buffer;
-  /** null: the previous secret stays valid. */
+  /** Null: the previous secret stays valid. */
   previousExpiresInSeconds: number | null;
-  /** Expire the secrets that would no longer count. */
+  /** Whether to expire the secrets that would no longer count. */
   force: boolean;
 }
 
 /**
- * Adds a secret. Only the newest two count, so a third would silently end the oldest: that takes force. No
- * expiry is postponed.
- * @param unexpired newest first; null when there is no such application
+ * Adds a secret. Only the newest two count, so adding a third needs `force`, because it disables the oldest.
+ * No expiry is postponed.
+ * @param unexpired newest first; null if the application is unknown
  * @throws {RefusedError}
  */
 export function rotateSecret(
@@ -53,9 +53,9 @@ export function rotateSecret(
 }
 
 /**
- * Lets one version expire. It takes force when the application would be left without a secret, at once or
- * once those that are left have expired, and when the version would expire later than it does now.
- * @param unexpired newest first; null when there is no such application
+ * Lets one version expire. It needs `force` if the application would then, or after the other secrets expire,
+ * have no secret left, or if it would postpone the version's expiry.
+ * @param unexpired newest first; null if the application is unknown
  * @throws {RefusedError}
  */
 export function expireSecret(

@@ -1,6 +1,6 @@
 import { administer, administrationProgram } from './administration';
 
-/** What a command line says, and with which exit code it ends; it never comes as far as the environment. */
+/** Runs a command line with an empty environment, and returns its output and exit code. */
 async function say(line: string): Promise<{ exitCode: number; out: string; err: string }> {
   const said = { out: '', err: '' };
   const output = {
@@ -11,7 +11,7 @@ async function say(line: string): Promise<{ exitCode: number; out: string; err: 
   return { exitCode, ...said };
 }
 
-/** Whether a command line is understood as far as running its command. */
+/** Whether parsing the command line gets as far as running its command. */
 async function runs(line: string): Promise<boolean> {
   let isRun = false;
   const program = administrationProgram({ out: () => undefined }, () => {
@@ -27,7 +27,7 @@ const ALL = administrationProgram({ out: () => undefined }, () => Promise.resolv
 );
 
 describe('the administration command line', () => {
-  it('has the commands of every subject', () => {
+  it('has the commands of every group', () => {
     expect(ALL).toEqual([
       'applications list',
       'applications create',
@@ -69,7 +69,7 @@ describe('the administration command line', () => {
     expect(out).toContain('--json');
   });
 
-  it('explains a subject', async () => {
+  it('explains a group of commands', async () => {
     const { exitCode, out } = await say('keys --help');
     expect([exitCode, out]).toEqual([0, expect.stringContaining('activate [options] <kid>')]);
   });
@@ -102,7 +102,7 @@ describe('the administration command line', () => {
       'revocations list --limit 0',
       "option '--limit <number>' argument '0' is invalid. it must be a whole number from 1",
     ],
-  ])('refuses "%s" with what is wrong', async (line, message) => {
+  ])('refuses "%s" with the reason', async (line, message) => {
     const { exitCode, out, err } = await say(line);
     expect({ exitCode, out, err }).toEqual({ exitCode: 2, out: '', err: expect.stringContaining(message) });
     expect(err).toMatch(/^✘ [^\n]+--help$/);
@@ -117,7 +117,7 @@ describe('the administration command line', () => {
     expect(await runs(line)).toBe(true);
   });
 
-  it('ends with 2 and one line, without connecting, when the command line is wrong', async () => {
+  it('exits with 2 and one line, without connecting, if the command line is wrong', async () => {
     const errors: string[] = [];
     const output = { out: () => undefined, err: (text: string) => errors.push(text) };
     expect(await administer(['keys', 'burn'], output, {})).toBe(2);
@@ -126,7 +126,7 @@ describe('the administration command line', () => {
     expect(JSON.parse(errors[1]!)).toEqual({ error: expect.stringContaining('burn') });
   });
 
-  it('ends with 1 and names the variable when the environment is wrong, without its value', async () => {
+  it('exits with 1 and the name of the variable, without its value, if the environment is wrong', async () => {
     const errors: string[] = [];
     const output = { out: () => undefined, err: (text: string) => errors.push(text) };
     expect(await administer(['keys', 'list'], output, {})).toBe(1);

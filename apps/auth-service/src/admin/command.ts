@@ -10,30 +10,38 @@ import { TOKEN_FLOWS } from '../rejections/token-rejection';
 
 export interface CommandContext {
   dataSource: DataSource;
-  /** Seals and opens secrets. @throws {RefusedError} when the environment has no key for that */
+  /**
+   * Returns the box that seals and opens secrets.
+   * @throws {RefusedError} when the environment has no key for it
+   */
   secretBox: () => SecretBox;
-  /** Tells how far a long command has come, while it runs. */
+  /** Reports the progress of a long command while it runs. */
   progress: (text: string) => void;
-  /** Prints the result now, for a command that must not commit what nobody has seen; it is not printed again.
-   *  @throws {CommandError} when it cannot be written */
+  /**
+   * Prints the result at once, for a command that must not commit a secret that nobody has seen. It is not
+   * printed again.
+   * @throws {CommandError} when it cannot be written
+   */
   show: (result: CommandResult) => Promise<void>;
-  /** Connects to an identity store, as the role that owns its tables. */
+  /** Connects to an identity store as the role that owns its tables. */
   inStore: <T>(store: Store, work: (dataSource: DataSource) => Promise<T>) => Promise<T>;
 }
 
-/** What a command says: as data (`--json`) and as text for people. Secrets in it are shown this once. */
+/**
+ * The result of a command: as data (`--json`) and as text. It may contain a secret that is shown only this
+ * once.
+ */
 export interface CommandResult {
   json: unknown;
   text: string;
 }
 
 /**
- * Connects, does the work of a command and prints its result. Called only once the whole command line is
- * understood.
+ * Connects, runs a command's work and prints its result. Called only after the whole command line is parsed.
  */
 export type RunCommand = (work: (context: CommandContext) => Promise<CommandResult>) => Promise<void>;
 
-/** Rows of text, their cells aligned to columns two spaces apart; no spaces at line ends. */
+/** Formats rows as aligned columns, two spaces apart, without trailing spaces. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows)
@@ -46,7 +54,7 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return rows.map(line).join('\n');
 }
 
-/** An administrator's command cannot be done, or not now; the message says why and what helps. */
+/** A command is refused. The message says why, and how to proceed. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
 }
@@ -54,7 +62,7 @@ export class RefusedError extends Error {
 const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 const MAX_SECONDS = 366 * UNIT_SECONDS.d;
 
-/** Seconds in `90s`, `30m`, `24h`, `7d`. At most 366 days. @throws {InvalidArgumentError} */
+/** Parses `90s`, `30m`, `24h` or `7d` into seconds, at most 366 days. @throws {InvalidArgumentError} */
 export function parseDuration(text: string): number {
   const [, amount, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   const seconds = Number(amount) * UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS];
@@ -64,7 +72,7 @@ export function parseDuration(text: string): number {
   );
 }
 
-/** Persona bits in `Customer,Owner`, or `all`. Letter case does not matter. @throws {InvalidArgumentError} */
+/** Parses `Customer,Owner` or `all` into persona bits, in any letter case. @throws {InvalidArgumentError} */
 export function parsePersonas(text: string): Personas {
   if (text.toLowerCase() === 'all') return ALL_PERSONAS;
   const names = (Object.keys(Persona) as PersonaName[]).filter((name) => name !== 'None');
@@ -72,26 +80,26 @@ export function parsePersonas(text: string): Personas {
     const name = names.find((each) => each.toLowerCase() === word.trim().toLowerCase());
     if (name !== undefined) return Persona[name];
     throw new InvalidArgumentError(
-      `there is no persona "${word.trim()}": choose of ${names.join(', ')}, or all`,
+      `there is no persona "${word.trim()}": choose from ${names.join(', ')}, or all`,
     );
   });
   return combinePersonas(...bits);
 }
 
-/** Flows in `trust,bearer`, or `all`. @throws {InvalidArgumentError} */
+/** Parses `trust,bearer` or `all` into flows. @throws {InvalidArgumentError} */
 export function parseFlows(text: string): string[] {
   if (text.toLowerCase() === 'all') return [...TOKEN_FLOWS];
   const flows = text.split(',').map((word) => word.trim().toLowerCase());
   const unknown = flows.find((flow) => !TOKEN_FLOWS.some((known) => known === flow));
   if (unknown === undefined) return [...new Set(flows)];
   throw new InvalidArgumentError(
-    `there is no flow "${unknown}": choose of ${TOKEN_FLOWS.join(', ')}, or all`,
+    `there is no flow "${unknown}": choose from ${TOKEN_FLOWS.join(', ')}, or all`,
   );
 }
 
 /**
- * Users for whom an application may get tokens: folded names, or null for anybody. An object, because
- * commander takes null for nothing.
+ * The users for whom an application may get tokens: folded names, or null for any user. Wrapped in an object,
+ * because commander treats null as no value.
  */
 export interface Subjects {
   names: string[] | null;
@@ -99,10 +107,13 @@ export interface Subjects {
 
 const MAX_SUBJECTS = 200;
 const MAX_NAME = 256;
-/** Neither control characters nor those that change how a line reads, such as U+202E. */
+/** Excludes control characters, and characters such as U+202E that change how a line is displayed. */
 const PRINTABLE = /^[^\p{C}\p{Zl}\p{Zp}]+$/u;
 
-/** A reader of names that are shown again later: printable, without spaces around them, of bounded length. */
+/**
+ * Returns a parser of names for later display: printable, without surrounding spaces, at most `max`
+ * characters.
+ */
 export function printableUpTo(max: number): (text: string) => string {
   return (text) => {
     if (PRINTABLE.test(text) && text.trim() === text && text.length <= max) return text;
@@ -112,14 +123,14 @@ export function printableUpTo(max: number): (text: string) => string {
   };
 }
 
-/** User names in `svc.platform,carl`, or `anybody`. @throws {InvalidArgumentError} */
+/** Parses user names such as `svc.platform,carl`, or `anybody`. @throws {InvalidArgumentError} */
 export function parseSubjects(text: string): Subjects {
   if (text.toLowerCase() === 'anybody') return { names: null };
   const words = text.split(',');
   const names = words.map((name) => userNameKey(name.trim()));
   if (names.includes('')) throw new InvalidArgumentError('write user names separated by commas, or anybody');
   if (words.length > MAX_SUBJECTS)
-    throw new InvalidArgumentError(`at most ${String(MAX_SUBJECTS)} user names are possible`);
+    throw new InvalidArgumentError(`at most ${String(MAX_SUBJECTS)} user names are allowed`);
   if (names.some((name) => name.length > MAX_NAME || !PRINTABLE.test(name)))
     throw new InvalidArgumentError(
       `a user name has at most ${String(MAX_NAME)} characters, all of them printable`,
@@ -127,7 +138,7 @@ export function parseSubjects(text: string): Subjects {
   return { names: [...new Set(names)] };
 }
 
-/** A reader of whole numbers from 1 to `max`. */
+/** Returns a parser of whole numbers from 1 to `max`. */
 export function countUpTo(max: number): (text: string) => number {
   return (text) => {
     const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
@@ -136,12 +147,12 @@ export function countUpTo(max: number): (text: string) => number {
   };
 }
 
-/** A date or a date-time, in UTC unless it has an offset. @throws {InvalidArgumentError} */
+/** Parses a date or a date-time, in UTC unless it has an offset. @throws {InvalidArgumentError} */
 export function parseInstant(text: string): Date {
   const instant = parseMinDate(text);
   if (instant !== null) return instant;
   throw new InvalidArgumentError(`"${text}" is no date: write it like 2026-01-31 or 2026-01-31T12:00:00Z`);
 }
 
-/** The option of commands that list. */
+/** The `--limit` option of list commands. */
 export const LIMIT = ['--limit <number>', 'list at most this many', countUpTo(100_000), 100] as const;

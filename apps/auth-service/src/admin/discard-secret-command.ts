@@ -6,14 +6,14 @@ import type { RunCommand } from './command';
 
 const MAX_VERSION = 1_000_000;
 
-/** Adds the command that removes a secret which nobody can use any more. */
+/** Adds the command that removes a secret that no key can open. */
 export function addDiscardSecret(group: Command, run: RunCommand): void {
   group
     .command('discard-secret')
     .summary('Remove a secret that no configured key opens')
     .description(
-      'Remove one version of an application’s secret that no key of SECRET_ENCRYPTION_KEYS opens: it proves nothing, and the log of the ' +
-        'service names it. A secret that can be opened is left alone: see expire-secret.',
+      'Remove one version of an application’s secret that no key of SECRET_ENCRYPTION_KEYS opens: it no longer ' +
+        'proves anything. The log of the service names it. A secret that can be opened is refused: see expire-secret.',
     )
     .argument('<application-key>', 'the key that the application sends')
     .argument('<version>', 'the version that the log and applications list show', countUpTo(MAX_VERSION))

@@ -11,12 +11,12 @@ const ISSUER = [
   printableUpTo(MAX_TEXT),
 ] as const;
 const SUBJECT = ['<subject>', 'the claim sub of its ID tokens', printableUpTo(MAX_TEXT)] as const;
-/** What is removed may be from before names were checked. */
+/** Without checks, so that `remove` also accepts names stored before names were checked. */
 const STORED_ISSUER = [ISSUER[0], ISSUER[1]] as const;
 const STORED_SUBJECT = [SUBJECT[0], SUBJECT[1]] as const;
 const MAX_IDENTIFIER = 999_999_999;
 
-/** Adds the commands on external identities: who a subject of the identity provider is on this platform. */
+/** Adds the commands on external identities, which map subjects of the identity provider to users. */
 export function addExternalIdentityCommands(program: Command, run: RunCommand): void {
   const group = program
     .command('external-identities')
@@ -55,7 +55,7 @@ function addAdd(group: Command, run: RunCommand): void {
     .command('add')
     .summary('Map a subject to a person or an internal user')
     .description(
-      'Map a subject to a person or an internal user, one of the two. A subject that is mapped already stays as it is.',
+      'Map a subject to a person or an internal user, exactly one of the two. A subject that is already mapped is refused.',
     )
     .argument(...ISSUER)
     .argument(...SUBJECT)
@@ -63,7 +63,7 @@ function addAdd(group: Command, run: RunCommand): void {
     .option('--user <id>', 'the internal user', countUpTo(MAX_IDENTIFIER))
     .action((issuer: string, subject: string, { person, user }: Target) => {
       if ((person === undefined) === (user === undefined))
-        throw new InvalidArgumentError('name one of --person and --user');
+        throw new InvalidArgumentError('name exactly one of --person and --user');
       const identity = { issuer, subject, personId: person ?? null, userId: user ?? null };
       return run(async ({ dataSource }) => {
         const identities = dataSource.getRepository(ExternalIdentity);
@@ -78,14 +78,14 @@ function addAdd(group: Command, run: RunCommand): void {
 function addRemove(group: Command, run: RunCommand): void {
   group
     .command('remove')
-    .description('Take a mapping away; tokens that were issued by it stay valid')
+    .description('Remove a mapping; tokens issued with it stay valid')
     .argument(...STORED_ISSUER)
     .argument(...STORED_SUBJECT)
     .action((issuer: string, subject: string) =>
       run(async ({ dataSource }) => {
         const { affected } = await dataSource.getRepository(ExternalIdentity).delete({ issuer, subject });
         if (affected !== 1) throw new RefusedError(`${subject} of ${issuer} is not mapped`);
-        return { json: { issuer, subject }, text: `${subject} of ${issuer} is nobody any more.` };
+        return { json: { issuer, subject }, text: `${subject} of ${issuer} is no longer mapped.` };
       }),
     );
 }

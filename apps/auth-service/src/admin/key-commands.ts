@@ -12,13 +12,13 @@ import type { LockedKey } from '../keys/signing-keys.repository';
 import { RefusedError, columns } from './command';
 import type { RunCommand } from './command';
 
-/** A change of a key's state as the command line offers it. */
+/** A state change of a key, as a command. */
 interface ChangeCommand {
   summary: string;
-  /** What an administrator should know before using it. */
+  /** Notes for the administrator before using it. */
   notes: string;
   newState: string;
-  /** What happens next. */
+  /** The consequence of the change. */
   effect: string;
 }
 
@@ -44,7 +44,7 @@ const CHANGES: Readonly<Record<SigningKeyChange, ChangeCommand>> = {
   },
 };
 
-/** Adds the commands on asymmetric signing keys. HMAC keys live in the services' configuration. */
+/** Adds the commands on asymmetric signing keys. HMAC keys are part of the services' configuration. */
 export function addKeyCommands(program: Command, run: RunCommand): void {
   const group = program
     .command('keys')

@@ -11,7 +11,7 @@ import { SessionsRepository } from '../sessions/sessions.repository';
 import type { SessionOwner } from '../sessions/sessions.repository';
 import type { CommandContext } from './command';
 
-/** Connects to all identity stores, in the order in which a sign-in asks them. */
+/** Connects to all identity stores, in the order in which a sign-in consults them. */
 export function inAllStores<T>(
   { inStore }: Pick<CommandContext, 'inStore'>,
   work: (stores: readonly IdentityStoreRepository[]) => Promise<T>,
@@ -29,7 +29,7 @@ export function inAllStores<T>(
   );
 }
 
-/** How the stores are asked for a subject; null: they cannot be. */
+/** Returns the query for a subject, or null if the stores cannot look it up. */
 export function queryOfSubject(text: string): IdentityQuery | null {
   const subject = parseSubject(text);
   switch (subject?.kind) {
@@ -45,7 +45,7 @@ export function queryOfSubject(text: string): IdentityQuery | null {
   }
 }
 
-/** Whether a store knows somebody or a session of theirs lives: they may have gone from the stores. */
+/** Whether a store knows the user or they have a live session: a user may be gone from the stores. */
 export async function isKnown(context: CommandContext, owner: SessionOwner): Promise<boolean> {
   if (await new SessionsRepository(context.dataSource).hasLive(owner)) return true;
   const query =

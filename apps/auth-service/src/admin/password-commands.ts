@@ -37,17 +37,17 @@ export function addPasswordCommands(program: Command, run: RunCommand): void {
     )
     .argument('<file>', 'the file, in UTF-8')
     .addOption(
-      new Option('--store <store>', 'whose accounts they are')
+      new Option('--store <store>', 'the store of the accounts')
         .choices(Object.keys(STORE_SCHEMAS))
         .makeOptionMandatory(),
     )
     .addOption(new Option('--format <format>', 'of the file').choices(['csv', 'ndjson']).default('csv'))
     .option('--from-line <number>', 'begin with this line', countUpTo(MAX_LINES), 1)
-    .option('--replace', 'replace passwords that there are')
+    .option('--replace', 'replace existing passwords')
     .option('--dry-run', 'read and check everything, change nothing')
     .option(
       '--bad-lines <file>',
-      'write the lines that cannot be imported there, a number and a problem each',
+      'write the lines that cannot be imported to this file, each with its number and problem',
     )
     .action((file: string, options: ImportOptions) =>
       run((context) =>
@@ -95,15 +95,15 @@ async function importFile(
   };
 }
 
-/** What became of the lines. */
+/** Counts of imported and skipped lines, and the bad lines. */
 class ImportReport {
   imported = 0;
-  /** Accounts that had a password and keep it. */
+  /** Accounts that already have a password and keep it. */
   kept = 0;
   readonly badLines: { line: number; problem: string }[] = [];
 
   summary(): string {
-    return `${this.imported} imported, ${this.kept} with a password already, ${this.badLines.length} bad lines`;
+    return `${this.imported} imported, ${this.kept} already with a password, ${this.badLines.length} bad lines`;
   }
 }
 
@@ -154,7 +154,7 @@ async function importBatch(
     const hasPassword = accounts.get(password.userNameKey);
     if (hasPassword === undefined) report.badLines.push({ line, problem: 'no such account' });
     else if (wanted.has(password.userNameKey))
-      report.badLines.push({ line, problem: 'the account was named before' });
+      report.badLines.push({ line, problem: 'the account occurs twice in the file' });
     else if (hasPassword && replace !== true) report.kept += 1;
     else wanted.set(password.userNameKey, password);
   }

@@ -42,7 +42,7 @@ function addList(group: Command, run: RunCommand): void {
 }
 
 const FORCE =
-  'even of somebody, a session or an application that is not known, as one that was deleted, or of a token whose jti is no UUID, as a legacy issuer’s; asks no identity store';
+  'even for an unknown (e.g. deleted) user, session or application, or a token whose jti is not a UUID (of a legacy issuer); skips the identity stores';
 
 interface SetOptions {
   by: string;
@@ -52,7 +52,7 @@ interface SetOptions {
 function addSet(group: Command, run: RunCommand): void {
   group
     .command('set')
-    .summary('Revoke tokens: of a person, user, subject, application or session, or one, from now on')
+    .summary('Revoke tokens: of a person, user, subject, application or session, or one token, from now on')
     .description(
       'Revoke the tokens of a person, user, subject, application or session, or one token, from now on. Every service refuses the tokens within two seconds. ' +
         'Revoking a refresh token’s id ends its whole session.',
@@ -88,13 +88,16 @@ function addSet(group: Command, run: RunCommand): void {
     });
 }
 
-/** A misspelt identifier would be revoked without effect, and the tokens that were meant would work on.
- *  @throws {RefusedError} */
+/**
+ * Refuses an unknown identifier. A misspelt one would be revoked without effect, while the intended tokens
+ * stay valid.
+ * @throws {RefusedError}
+ */
 async function assertKnown(context: CommandContext, { domain, identifier }: RevocationKey): Promise<void> {
   const { dataSource } = context;
   switch (domain) {
     case 'jti':
-      // Every token of this service has a UUID.
+      // Every token of this service has a UUID as `jti`.
       if (isUuid(identifier)) return;
       throw new RefusedError(
         `"${identifier}" is no token of this service, whose jti is a UUID: pass --force to revoke one of a legacy issuer`,
@@ -112,7 +115,7 @@ async function assertKnown(context: CommandContext, { domain, identifier }: Revo
       if (await isKnown(context, sessionOwner(domain, identifier)!)) return;
   }
   throw new RefusedError(
-    `no store knows ${domain} "${identifier}", and no session of theirs lives: pass --force to revoke the tokens of one who was removed, or of a technician without an account or of a legacy issuer`,
+    `no store knows ${domain} "${identifier}", and it has no live session: pass --force to revoke the tokens of a removed user, of a technician without an account, or of a legacy issuer`,
   );
 }
 
@@ -126,5 +129,5 @@ async function assertApplication(dataSource: DataSource, applicationKey: string)
 function parseDomain(text: string): RevocationDomain {
   const domain = revocationDomain(text);
   if (domain !== null) return domain;
-  throw new InvalidArgumentError(`choose of ${DOMAIN_CHOICE}`);
+  throw new InvalidArgumentError(`choose from ${DOMAIN_CHOICE}`);
 }

@@ -9,10 +9,10 @@ import type { CommandContext, CommandResult, RunCommand } from './command';
 const DEFAULT_BATCH = 500;
 const MAX_BATCH = 10_000;
 /**
- * How often a kind is walked before the command gives up on what somebody else keeps sealing with another
- * key.
+ * Maximum passes over one kind before the command gives up, because another process keeps sealing with a
+ * different key.
  */
-const MAX_WALKS = 20;
+const MAX_PASSES = 20;
 
 /** Adds the commands on stored secrets and the keys that seal them. */
 export function addSecretCommands(program: Command, run: RunCommand): void {
@@ -23,8 +23,8 @@ export function addSecretCommands(program: Command, run: RunCommand): void {
     .summary('Seal every stored secret with the first key')
     .description(
       'Seal every stored secret with the first of SECRET_ENCRYPTION_KEYS, in batches, while the service runs, until none is left; then open ' +
-        'every one. Every replica must have that key first. Repeat it after an interruption; when it ends with 0, the other keys are ' +
-        'needed no more.',
+        'each of them. Every replica must have that key first. Repeat it after an interruption; once it exits with 0, the other ' +
+        'keys are no longer needed.',
     )
     .option('--batch <count>', 'secrets in one transaction', countUpTo(MAX_BATCH), DEFAULT_BATCH)
     .option('--check', 'only open every secret with the configured keys, change nothing')
@@ -57,10 +57,10 @@ async function checkAll(context: CommandContext, batch: number): Promise<Command
 }
 
 /**
- * Seals every secret of a kind with the first key. It walks again while the service seals others: a secret
- * that was changed after it was read is left to the next walk.
- * @returns how many secrets it sealed
- * @throws {RefusedError} when there are always new ones
+ * Seals every secret of a kind with the first key, in passes. A secret that the service changes after it was
+ * read is left to the next pass.
+ * @returns the number of secrets sealed
+ * @throws {RefusedError} if new ones still appear after the last pass
  */
 async function moveAll(kind: SealedKind, context: CommandContext, batch: number): Promise<number> {
   const { dataSource, progress } = context;
@@ -69,7 +69,7 @@ async function moveAll(kind: SealedKind, context: CommandContext, batch: number)
   const choice = { kind, exceptPrefix: box.currentPrefix };
   const total = await repository.count(choice);
   let moved = 0;
-  for (let walk = 1; walk <= MAX_WALKS; walk += 1) {
+  for (let pass = 1; pass <= MAX_PASSES; pass += 1) {
     for await (const secrets of batchesOf(repository, choice, batch)) {
       const readable = secrets.flatMap((secret) => {
         const secretText = tryOpen(box, secret);
@@ -85,7 +85,7 @@ async function moveAll(kind: SealedKind, context: CommandContext, batch: number)
   );
 }
 
-/** Whether there are secrets to move that came, or were changed, while the walk passed. */
+/** Whether readable secrets are left to seal: they were added or changed during the pass. */
 async function hasReadable(
   repository: SealedSecretsRepository,
   choice: SealedChoice,
@@ -130,7 +130,7 @@ async function* batchesOf(
   }
 }
 
-/** Null for a secret that no key opens. */
+/** Returns null if no key opens the secret. */
 function tryOpen(box: SecretBox, { purpose, sealed }: SealedSecret): Buffer | null {
   try {
     return box.open(purpose, sealed);

@@ -8,8 +8,8 @@ import { LIMIT, RefusedError, columns, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
 /**
- * What a session may last is in its tokens; only those of before 0.3.0 can be listed for longer than they
- * last.
+ * Upper bound in seconds on a session's lifetime. The real end is in its tokens. Only sessions from before
+ * 0.3.0 may be listed beyond their end.
  */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
@@ -50,11 +50,11 @@ function addEnd(group: Command, run: RunCommand): void {
     .command('end')
     .summary('End a session')
     .description(
-      'End a session. Every service refuses its tokens within two seconds. All sessions of somebody: revocations set.',
+      'End a session. Every service refuses its tokens within two seconds. To end all sessions of a user, use revocations set.',
     )
     .argument('<session>', 'claim sid, as listed')
     .option('--by <name>', 'who ends it, for the record', printableUpTo(255), 'administrator')
-    .option('--force', 'even if it is not listed, as a session without refresh tokens is not')
+    .option('--force', 'even if it is not listed; sessions without refresh tokens never are')
     .action((session: string, { by: subject, force = false }: { by: string; force?: boolean }) =>
       run(async ({ dataSource }) => {
         const identifier = canonicalIdentifier('sid', session);

@@ -11,7 +11,7 @@ import type { UserExplanation } from './user-explanation';
 const MAX_NAME = 256;
 const MAX_SUBJECT = 320;
 const MAX_SHOWN = 1_000;
-/** Of a cell: names in the stores may be longer than a line. */
+/** Maximum length of a cell, because names in the stores may be longer than a line. */
 const MAX_CELL = 200;
 
 interface ExplainOptions {
@@ -20,15 +20,15 @@ interface ExplainOptions {
   limit: number;
 }
 
-/** Adds the commands on users, whom the identity stores know. */
+/** Adds the commands on users of the identity stores. */
 export function addUserCommands(program: Command, run: RunCommand): void {
   program
     .command('users')
     .description('Users, as the identity stores know them.')
     .command('explain')
-    .summary('Tell why a user cannot sign in')
+    .summary('Explain why a user cannot sign in')
     .description(
-      'Tell why a user cannot sign in: what every store knows of them, locks after wrong passwords, the true reasons of their last attempts, ' +
+      'Explain why a user cannot sign in: the records in every store, locks after wrong passwords, the true reasons of their last attempts, ' +
         'revocations and sessions. It changes nothing and shows no hashes, secrets or tokens.',
     )
     .argument('[user-name]', 'the name they sign in with', printableUpTo(MAX_NAME))
@@ -37,12 +37,12 @@ export function addUserCommands(program: Command, run: RunCommand): void {
       'instead of the name: the claim sub of their tokens, e.g. personid:1001',
       printableUpTo(MAX_SUBJECT),
     )
-    .option('--since <date>', 'attempts since then; by default of the last 24 hours', parseInstant)
+    .option('--since <date>', 'attempts since then; by default the last 24 hours', parseInstant)
     .option('--limit <number>', 'at most this many attempts and sessions', countUpTo(MAX_SHOWN), 10)
     .action((userName: string | undefined, { subject, since, limit }: ExplainOptions) => {
       const asked = subject === undefined ? userName && { userName } : { subject };
       if (!asked || (userName !== undefined && subject !== undefined))
-        throw new InvalidArgumentError('name a user name or --subject, one of the two');
+        throw new InvalidArgumentError('name either a user name or --subject');
       return run(async (context) => {
         const aDayAgo = new Date(SYSTEM_CLOCK.now().getTime() - DAY_MS);
         const json = await explainUser(asked, context, { since: since ?? aDayAgo, limit });
@@ -141,7 +141,7 @@ function sessionRow(session: UserExplanation['sessions'][number]): string[] {
   ];
 }
 
-/** A value for a terminal: bounded, and without characters that change how a line reads. */
+/** Formats a value for a terminal: bounded, and without characters that change how a line is displayed. */
 function shown(value: string | number | Date | null): string {
   if (value === null) return '-';
   if (value instanceof Date) return value.toISOString();

@@ -23,16 +23,16 @@ import { RefusedError } from './command';
 import { inAllStores, queryOfSubject } from './known-users';
 import type { CommandContext } from './command';
 
-/** Whom an administrator asks about. */
+/** The user that the administrator names. */
 export type AskedUser = { userName: string } | { subject: string };
 
-/** Something that refuses a user, and which sign-ins it refuses. */
+/** A reason that refuses a user, and the sign-ins that it refuses. */
 interface Obstacle {
   blocks: 'every sign-in' | 'password' | 'single sign-on';
   because: string;
 }
 
-/** An account as its store has it, without its hash. */
+/** An account in its store, without its hash. */
 interface ExplainedAccount {
   store: IdentityRecord['store'];
   accountId: number;
@@ -42,11 +42,11 @@ interface ExplainedAccount {
   personId: number | null;
   userId: number | null;
   providerId: number | null;
-  /** The scheme of the stored hash; `unreadable`: it counts as a wrong password. */
+  /** The scheme of the stored hash. `unreadable` means that every password counts as wrong. */
   password: string;
 }
 
-/** Everything that decides on whether a user may sign in. */
+/** Everything that decides whether a user may sign in. */
 export interface UserExplanation {
   asked: AskedUser;
   outcome: Resolution['outcome'];
@@ -56,16 +56,18 @@ export interface UserExplanation {
   failedLogins: FailedLogins[];
   externalIdentities: { issuer: string; subject: string }[];
   revocations: ReturnType<typeof toWire>[];
-  /** Null: there are too many to search. */
+  /** Null: the audit trail is too large to search. */
   attempts: AuditedAttempt[] | null;
   sessions: Omit<SessionRow, 'position'>[];
 }
 
-/** What a session may last is in its tokens; see `sessions list`. */
+/** Upper bound in seconds on a session's lifetime; see `sessions list`. */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
-/** Asks every store, as a sign-in does, and the tables that refuse sign-ins. It changes nothing.
- *  @param limit of attempts and of sessions */
+/**
+ * Reads every store, as a sign-in does, and the tables that can refuse a sign-in. Read-only.
+ * @param shown since when to list attempts, and at most how many attempts and sessions
+ */
 export async function explainUser(
   asked: AskedUser,
   context: Pick<CommandContext, 'dataSource' | 'inStore'>,
@@ -120,13 +122,15 @@ function queryOf(asked: AskedUser): IdentityQuery {
   );
 }
 
-/** The folded names under which they may sign in. */
+/** Returns the folded names under which the user may sign in. */
 function namesOf(asked: AskedUser, records: readonly IdentityRecord[]): string[] {
   const own = 'userName' in asked ? [userNameKey(asked.userName)] : [];
   return [...new Set([...own, ...records.map((record) => record.userNameKey)])];
 }
 
-/** The subjects that tokens of theirs may name, from before accounts were linked, too. */
+/**
+ * Returns every subject that the user's tokens may carry, including those from before accounts were linked.
+ */
 function subjectsOf(asked: AskedUser, resolution: Resolution, records: readonly IdentityRecord[]): string[] {
   const persons = records.flatMap(({ personId }) =>
     personId === null ? [] : [formatSubject({ kind: 'person', personId })],
@@ -173,7 +177,7 @@ function passwordObstacles({ name, found }: { name: string; found: FoundPassword
     const what = `the stored hash of account ${String(accountId)} in ${store} cannot be read`;
     return [{ blocks: 'password', because: `${what}, or costs too much: every password counts as wrong` }];
   }
-  // Unknown and disabled accounts are obstacles to every sign-in.
+  // Unknown and disabled accounts are already listed as obstacles to every sign-in.
   return found.because === 'no password'
     ? [{ blocks: 'password', because: `no account "${name}" has a password` }]
     : [];
@@ -223,7 +227,7 @@ async function externalIdentitiesOf(
     ...records.flatMap(({ personId }) => (personId === null ? [] : [{ personId }])),
     ...records.flatMap(({ userId }) => (userId === null ? [] : [{ userId }])),
   ];
-  // Without a condition it would find everybody's.
+  // An empty condition would match every user's identities.
   if (where.length === 0) return [];
   const order = { issuer: 'ASC', subject: 'ASC' } as const;
   const found = await dataSource.getRepository(ExternalIdentity).find({ where, order });
@@ -244,7 +248,7 @@ async function revocationsOf(
   return found.flatMap((row) => (row === null ? [] : [toWire(row)]));
 }
 
-/** Null when reading the trail since then takes longer than a statement may. */
+/** Returns null when reading the audit trail since `since` exceeds the statement timeout. */
 async function attemptsOf(
   who: { userNames: string[]; subjects: string[] },
   dataSource: DataSource,

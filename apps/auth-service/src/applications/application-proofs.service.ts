@@ -10,23 +10,23 @@ import type { EnabledApplication } from './applications.repository';
 
 const STAND_IN_PURPOSE = 'stand-in';
 /**
- * One secret is complained about once in this time: anybody can have a secret opened by naming its
+ * Logs an unreadable secret at most once in this time, because anyone can trigger the attempt by naming its
  * application.
  */
-const COMPLAINT_INTERVAL_MS = 10 * MINUTE_MS;
+const LOG_INTERVAL_MS = 10 * MINUTE_MS;
 
 /**
- * Judges what applications send to prove themselves. A secret that cannot be opened counts as none; the
- * others of its application count.
+ * Verifies applications' proofs. A secret that cannot be opened is skipped; the application's other secrets
+ * still count.
  */
 @Injectable()
 export class ApplicationProofs {
   private readonly logger = new Logger('ApplicationProofs');
-  /** Requests that share a look-up share its row, and the secrets that were opened of it. */
+  /** Opened secrets per application row. Requests that share a look-up share the row. */
   private readonly opened = new WeakMap<EnabledApplication, readonly Buffer[]>();
-  /** Opened where a secret is missing, so that an unknown application costs what a known one does. */
+  /** Opened in place of each missing secret, so that an unknown application takes as long as a known one. */
   private readonly sealedStandIn: Buffer;
-  private readonly complainedAtMs = new Map<string, number>();
+  private readonly loggedAtMs = new Map<string, number>();
   private readonly unreadable;
 
   constructor(
@@ -42,8 +42,8 @@ export class ApplicationProofs {
   }
 
   /**
-   * True when the proof is one of this application. Null, an application that is not known, costs the same
-   * and proves nothing.
+   * Whether the proof matches a secret of this application. An unknown application (null) takes as long, and
+   * never matches.
    */
   proves(application: EnabledApplication | null, proof: Proof): boolean {
     const proven = isProven(proof, this.liveSecrets(application));
@@ -51,8 +51,8 @@ export class ApplicationProofs {
   }
 
   /**
-   * Whether a request without a proof may act for this application: never for a confidential one, in any
-   * flow.
+   * Whether a request without a proof may act for this application. A confidential application always needs
+   * one, in every flow.
    */
   mayOmitProof(application: Pick<Application, 'confidential'>): boolean {
     return !application.confidential;
@@ -69,7 +69,7 @@ export class ApplicationProofs {
     return secrets;
   }
 
-  /** Null for a secret that no configured key opens, or that is damaged. */
+  /** Returns null if no configured key opens the secret, or it is damaged. */
   private open(
     { applicationKey, secretVersions }: EnabledApplication,
     sealed: Buffer,
@@ -78,16 +78,16 @@ export class ApplicationProofs {
     const secret = this.secretBox.tryOpen(applicationSecretPurpose(applicationKey), sealed);
     if (secret !== null) return secret;
     this.unreadable.inc();
-    this.complain(applicationKey, secretVersions[index] ?? 0);
+    this.logUnreadable(applicationKey, secretVersions[index] ?? 0);
     return null;
   }
 
-  private complain(applicationKey: string, version: number): void {
+  private logUnreadable(applicationKey: string, version: number): void {
     const secret = `${applicationKey} ${String(version)}`;
     const nowMs = this.clock.monotonicMs();
-    const lastMs = this.complainedAtMs.get(secret);
-    if (lastMs !== undefined && nowMs - lastMs < COMPLAINT_INTERVAL_MS) return;
-    this.complainedAtMs.set(secret, nowMs);
+    const lastMs = this.loggedAtMs.get(secret);
+    if (lastMs !== undefined && nowMs - lastMs < LOG_INTERVAL_MS) return;
+    this.loggedAtMs.set(secret, nowMs);
     const advice = `configure its key again, or run: applications discard-secret ${secret}`;
     this.logger.error('a secret of an application cannot be opened', { applicationKey, version, advice });
   }

@@ -1,7 +1,10 @@
 import type { Personas } from '@platform/personas';
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 
-/** A registered caller of the token endpoints. The service's role only reads it; administration writes. */
+/**
+ * A registered caller of the token endpoints. The service's database role only reads it; the administration
+ * commands write it.
+ */
 @Entity({ schema: 'auth', name: 'application' })
 @Check('application_allowed_personas_check', 'allowed_personas BETWEEN 0 AND 31')
 export class ApplicationEntity {
@@ -12,33 +15,35 @@ export class ApplicationEntity {
   })
   applicationKey!: string;
 
-  /** Persona bits it may ask for. */
+  /** Persona bits that the application may request. */
   @Column({ name: 'allowed_personas', type: 'integer' })
   allowedPersonas!: Personas;
 
-  /** Whether it is an "authorized application" in the spec's words: may hold refresh tokens. */
+  /** Whether it may hold refresh tokens; the specification calls that an "authorized application". */
   @Column({ name: 'allow_refresh', type: 'boolean' })
   allowRefresh!: boolean;
 
-  /** Whether its tokens may make customers administrators although it may not have every persona. */
+  /**
+   * Whether its tokens may carry the customer administrator role, even if it may not request every persona.
+   */
   @Column({ name: 'allow_administrators', type: 'boolean', default: false })
   allowAdministrators!: boolean;
 
-  /** Whether it gets no token without a proof, in any flow. */
+  /** Whether it must prove itself in every flow to get tokens. */
   @Column({ type: 'boolean', default: false })
   confidential!: boolean;
 
   @Column({ name: 'allowed_flows', type: 'text', array: true })
   allowedFlows!: string[];
 
-  /** Folded names of the users for whom it may get tokens; null: anybody. */
+  /** Folded names of the users for whom it may get tokens. Null: any user. */
   @Column({ name: 'allowed_subjects', type: 'text', array: true, nullable: true })
   allowedSubjects!: string[] | null;
 
   @Column({ type: 'boolean', default: true })
   enabled!: boolean;
 
-  /** Where a single sign-on may end for it; compared letter by letter. */
+  /** Addresses where a single sign-on may return to the application. Compared character by character. */
   @Column({ name: 'return_urls', type: 'text', array: true, default: [] })
   returnUrls!: string[];
 
@@ -64,14 +69,14 @@ export class ApplicationSecretEntity {
   @PrimaryColumn({ type: 'integer' })
   version!: number;
 
-  /** The secret, sealed by `SecretBox`. Read only where a secret is proved. */
+  /** The secret, sealed by `SecretBox`. Loaded only to verify a proof. */
   @Column({ type: 'bytea', select: false })
   ciphertext!: Buffer;
 
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   createdAt!: Date;
 
-  /** Null: it does not expire. */
+  /** Null: the secret does not expire. */
   @Column({ name: 'expires_at', type: 'timestamptz', nullable: true })
   expiresAt!: Date | null;
 }

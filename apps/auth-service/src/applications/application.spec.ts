@@ -12,7 +12,7 @@ import type { Application } from './application';
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('application proof', () => {
-  it('is given by any live secret, of any length', () => {
+  it('matches any live secret, of any length', () => {
     const live = ['new', 'an older one', 'the oldest'].map(bytes);
     for (const given of live) expect(isProven({ given }, live)).toBe(true);
     expect(isProven({ given: bytes('other') }, live)).toBe(false);
@@ -24,17 +24,17 @@ describe('application proof', () => {
   it.each<[string, readonly Buffer[]]>([
     ['no secret', []],
     ['an empty secret', [bytes('')]],
-  ])('is given by nothing where there is %s', (_, live) => {
+  ])('never matches %s', (_, live) => {
     for (const given of ['', 'dummy', 'dummy'.repeat(9).slice(0, 44)].map(bytes))
       expect(isProven({ given }, live)).toBe(false);
-    // Not even by what stands in for the missing secret, whatever that is.
+    // Nor does the stand-in for the missing secret match, whatever its value.
     const seen: Buffer[] = [];
     isProven({ given: bytes(''), expectedOf: (secret) => (seen.push(secret), secret) }, live);
     for (const given of seen) expect(isProven({ given }, live)).toBe(false);
     expect(isProven({ given: bytes('same'), expectedOf: () => bytes('same') }, live)).toBe(false);
   });
 
-  it.each([0, 1, 2])('costs the same with %i secrets', (count) => {
+  it.each([0, 1, 2])('makes the same number of comparisons with %i secrets', (count) => {
     const expectedOf = jest.fn((secret: Buffer) => secret);
     isProven(
       { given: bytes('x'), expectedOf },
@@ -43,7 +43,7 @@ describe('application proof', () => {
     expect(expectedOf).toHaveBeenCalledTimes(2);
   });
 
-  it('reads only the one canonical spelling of a code', () => {
+  it('accepts only the canonical spelling of a code', () => {
     expect(decodeAuthenticationCode('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg=')).toHaveLength(32);
     expect(decodeAuthenticationCode('z/1wgDYJIFs+qhevH6rV/uJS7zDRHpL2+8zoye6ZBeg')).toBeNull();
     expect(decodeAuthenticationCode('z_1wgDYJIFs-qhevH6rV_uJS7zDRHpL2-8zoye6ZBeg=')).toBeNull();
@@ -71,7 +71,7 @@ describe('an application', () => {
     ...overrides,
   });
 
-  it('has tokens of administrators only if it says so, or may have every persona; nobody else is limited', () => {
+  it('may act for administrators only if allowed explicitly or for every persona; without an application there is no limit', () => {
     expect(mayHaveAdministrators(application())).toBe(false);
     expect(mayHaveAdministrators(application({ allowedPersonas: ALL_PERSONAS - Persona.Owner }))).toBe(false);
     expect(mayHaveAdministrators(application({ allowAdministrators: true }))).toBe(true);
@@ -79,13 +79,13 @@ describe('an application', () => {
     expect(mayHaveAdministrators(null)).toBe(true);
   });
 
-  it('uses the flows that it is permitted, and no other', () => {
+  it('uses only the flows that it is permitted', () => {
     expect(mayUseFlow(application(), 'password')).toBe(true);
     expect(mayUseFlow(application(), 'trust')).toBe(false);
     expect(mayUseFlow(application({ allowedFlows: [] }), 'password')).toBe(false);
   });
 
-  it('seals its secrets for itself alone', () => {
+  it('has a sealing purpose of its own', () => {
     expect(applicationSecretPurpose('one')).not.toBe(applicationSecretPurpose('other'));
   });
 });

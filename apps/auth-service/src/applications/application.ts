@@ -9,38 +9,38 @@ export interface Application extends Pick<
   'applicationKey' | 'allowedPersonas' | 'allowAdministrators' | 'allowRefresh' | 'confidential'
 > {
   allowedFlows: readonly string[];
-  /** Folded names of the users for whom it may get tokens; null: anybody. */
+  /** Folded names of the users for whom it may get tokens. Null: any user. */
   allowedSubjects: readonly string[] | null;
 }
 
-/** How far a request's timestamp may lie in the past or the future. */
+/** Maximum distance in seconds between a request's timestamp and now, in the past or the future. */
 const TRUST_MAX_AGE_SECONDS = 300;
 
-/** How many live secrets count, so that one can be replaced without an outage. */
+/** Number of live secrets that count. Two allow a secret to be replaced without an outage. */
 export const LIVE_SECRETS = 2;
 
 /**
- * Takes the place of a secret that is missing, so that every proof costs the same. Random in each process,
- * and in no case a proof.
+ * Stands in for a missing secret, so that every proof takes the same time. Random per process, and never
+ * accepted as a proof.
  */
 const STAND_IN_SECRET: Buffer = randomBytes(32);
 
-/** What a caller sent, and how to compute what each secret would have made. */
+/** The caller's proof, and how to compute the expected value from each secret. */
 export interface Proof {
   given: Buffer;
-  /** Left out: the secret itself. */
+  /** Default: the secret itself. */
   expectedOf?: (secret: Buffer) => Buffer;
 }
 
 /**
- * Decides whether a proof counts. It compares the proof with two candidates, real or stand-in, by digest, and
- * stops at none. So its time tells nothing. A stand-in never counts.
+ * Whether a proof matches a live secret. It always compares the digests of at least two candidates, using
+ * stand-ins for missing secrets, and never stops early, so its time reveals nothing. A stand-in never counts.
  */
 export function isProven(
   { given, expectedOf = (secret) => secret }: Proof,
   liveSecrets: readonly Buffer[],
 ): boolean {
-  // An empty secret is none: everybody knows it.
+  // An empty secret is skipped, because anyone could guess it.
   const secrets = liveSecrets.filter((secret) => secret.length > 0);
   const digest = sha256(given);
   let proven = false;
@@ -55,21 +55,23 @@ function sha256(bytes: Buffer): Buffer {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** The bytes of standard, padded base64; null for any other spelling, so that one code has one spelling. */
+/**
+ * Decodes standard, padded base64. Returns null for any other spelling, so that a code has only one spelling.
+ */
 export function decodeAuthenticationCode(code: string): Buffer | null {
   const bytes = Buffer.from(code, 'base64');
   return bytes.toString('base64') === code ? bytes : null;
 }
 
-/** True when a request made at `timestamp` is at most 300 s from `now`, in either direction. */
+/** Whether `timestamp` is at most 300 s from `now`, in either direction. */
 export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
   return Math.abs(now.getTime() - timestamp.getTime()) <= TRUST_MAX_AGE_SECONDS * 1_000;
 }
 
 /**
- * Whether its tokens may name the role of an administrator: with it a customer may do nearly all that an
- * internal partner may, which is not what somebody means who limits an application to customers. Null: no
- * application asks, so none is limited.
+ * Whether the application's tokens may carry the customer administrator role. That role lets a customer do
+ * nearly everything that an internal partner may, so an application limited to some personas does not get it
+ * by default. Null: the request names no application, so there is no limit.
  */
 export function mayHaveAdministrators(
   application: Pick<Application, 'allowedPersonas' | 'allowAdministrators'> | null,
@@ -83,17 +85,18 @@ export function mayUseFlow(application: Application, flow: TokenFlow): boolean {
   return application.allowedFlows.includes(flow);
 }
 
-/** What a sealed application secret is bound to. */
+/** The purpose that a sealed application secret is bound to. */
 export function applicationSecretPurpose(applicationKey: string): string {
   return `application:${applicationKey}`;
 }
 
-/** What to do to the secrets of one application. */
+/** A change to the secrets of one application. */
 export interface SecretChange {
   /** The sealed secret of a new version. */
   add: Buffer | null;
   /**
-   * Versions that expire, and when; 0: at once. Those that would expire earlier still do, unless `postpones`.
+   * Versions to expire, and in how many seconds; 0 means at once. An earlier expiry stays, unless
+   * `postpones`.
    */
   expire: { versions: readonly number[]; inSeconds: number; postpones?: boolean }[];
 }
@@ -101,6 +104,6 @@ export interface SecretChange {
 /** A secret that has not expired. */
 export interface UnexpiredSecret {
   version: number;
-  /** By the database's clock; null: it does not expire. */
+  /** Seconds until expiry by the database's clock. Null: it does not expire. */
   secondsLeft: number | null;
 }

@@ -8,16 +8,16 @@ import { LIVE_SECRETS } from './application';
 import type { Application, SecretChange, UnexpiredSecret } from './application';
 import { ApplicationEntity, ApplicationSecretEntity } from './application.entity';
 
-/** An enabled application. Its live secrets are sealed, newest first. */
+/** An enabled application with its live secrets, still sealed, newest first. */
 export interface EnabledApplication extends Application {
   sealedSecrets: Buffer[];
   /** The versions of the secrets, in the same order. */
   secretVersions: number[];
-  /** The database's time before this was read. */
+  /** The database's time at the start of this read. */
   readAt: Date;
 }
 
-/** An application as administrators see it; the secrets themselves stay sealed. */
+/** An application as administrators see it, without the secrets themselves. */
 export interface ListedApplication extends Application {
   returnUrls: readonly string[];
   enabled: boolean;
@@ -30,13 +30,13 @@ interface ListedSecret {
   version: number;
   createdAt: string;
   expiresAt: string | null;
-  /** Whether it is accepted at present. */
+  /** Whether the secret is currently accepted. */
   isLive: boolean;
 }
 
-/** What `changeSecrets` did. */
+/** The result of `changeSecrets`. */
 export interface ChangedSecrets {
-  /** Number of the version that was added, or null. */
+  /** The version that was added, or null. */
   added: number | null;
   expired: { version: number; expiresAt: Date }[];
 }
@@ -58,15 +58,17 @@ const FIND_ENABLED: PreparedStatement = {
   WHERE a.application_key = ANY (${listParameter(1, 'text')}) AND a.enabled`,
 };
 
-/** Whether a secret has not expired, by the database's clock. */
+/** SQL condition: the secret has not expired, by the database's clock. */
 const UNEXPIRED = '(secret.expires_at IS NULL OR secret.expires_at > now())';
 
-/** Applications and their secrets. `keys/sealed-secrets.repository` seals secrets anew; the repositories of
- *  refresh sessions and sign-on codes read `auth.application` within statements of their own. */
+/**
+ * Applications and their secrets. Other code with SQL on these tables: `keys/sealed-secrets.repository` seals
+ * secrets anew, and the repositories of refresh sessions and sign-on codes read `auth.application`.
+ */
 @Injectable()
 export class ApplicationsRepository {
   /**
-   * The enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a
+   * Returns the enabled application with this key, or null. Its secrets stay sealed. Concurrent calls share a
    * statement.
    */
   readonly findEnabled: (applicationKey: string) => Promise<EnabledApplication | null>;
@@ -81,7 +83,7 @@ export class ApplicationsRepository {
     return applicationKeys.map((key) => byKey.get(key) ?? null);
   }
 
-  /** Every application, disabled ones included, by key. Secrets are listed from the oldest. */
+  /** Returns every application, including disabled ones, ordered by key. Secrets are ordered oldest first. */
   async list(): Promise<ListedApplication[]> {
     const [applications, secrets] = await Promise.all([
       this.dataSource.getRepository(ApplicationEntity).find({ order: { applicationKey: 'ASC' } }),
@@ -96,8 +98,8 @@ export class ApplicationsRepository {
   }
 
   private listSecrets(): Promise<(ListedSecret & { applicationKey: string })[]> {
-    // A secret is live while fewer than LIVE_SECRETS newer ones are unexpired: a window function, which
-    // finders cannot express.
+    // A secret is live while fewer than LIVE_SECRETS newer secrets are unexpired. That needs a window
+    // function, which TypeORM's find methods cannot express.
     const newerUnexpired = `count(*) FILTER (WHERE ${UNEXPIRED}) OVER (PARTITION BY secret.application_key
       ORDER BY secret.version DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)`;
     return this.dataSource
@@ -113,9 +115,9 @@ export class ApplicationsRepository {
 
   /**
    * Registers an application with its first secret.
-   * @param beforeCommit what it throws undoes everything
-   * @returns null; or the key, and nothing changed, of the application that has this key already, in whatever
-   * letter case
+   * @param beforeCommit rolls everything back if it throws
+   * @returns null on success. If an application already has this key in any letter case: its key, and nothing
+   * is changed
    */
   create(
     application: Application,
@@ -124,7 +126,7 @@ export class ApplicationsRepository {
   ): Promise<string | null> {
     const { applicationKey } = application;
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      // Keys in two letter cases have no index in common: this has their creators take turns.
+      // No index covers keys that differ only in letter case, so this lock serialises their creation.
       await manager.query(`SELECT pg_advisory_xact_lock(hashtextextended('application:' || lower($1), 0))`, [
         applicationKey,
       ]);
@@ -141,8 +143,8 @@ export class ApplicationsRepository {
   }
 
   /**
-   * Changes what an application may do, or whether it is enabled.
-   * @returns false when there is none with this key
+   * Changes an application's permissions or enables or disables it.
+   * @returns false if no application has this key
    */
   async update(
     applicationKey: string,
@@ -155,10 +157,10 @@ export class ApplicationsRepository {
   }
 
   /**
-   * Changes an application's secrets in one transaction, while nobody else can change them.
-   * @param decide gets the unexpired secrets, newest first, or null when there is no such application; what
-   * it throws undoes everything
-   * @param beforeCommit as `decide`, once the changes are made
+   * Changes an application's secrets in one transaction that locks the application.
+   * @param decide receives the unexpired secrets, newest first, or null if the application is unknown. Rolls
+   * everything back if it throws
+   * @param beforeCommit runs after the changes. Rolls everything back if it throws
    */
   changeSecrets(
     applicationKey: string,
@@ -166,7 +168,7 @@ export class ApplicationsRepository {
     beforeCommit: (changed: ChangedSecrets) => Promise<void> = () => Promise.resolve(),
   ): Promise<ChangedSecrets> {
     return inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
-      // The application's row is the lock: the next version depends on those there are.
+      // Locks the application's row, because the next version number depends on the existing ones.
       const application = await manager.findOne(ApplicationEntity, {
         where: { applicationKey },
         lock: { mode: 'pessimistic_write' },
@@ -181,9 +183,9 @@ export class ApplicationsRepository {
   }
 
   /**
-   * Removes one version of an application's secret for good.
-   * @param decide gets the sealed secret, or null when there is no such version; what it throws undoes
-   * everything
+   * Deletes one version of an application's secret.
+   * @param decide receives the sealed secret, or null if there is no such version. Rolls everything back if
+   * it throws
    */
   removeSecret(
     applicationKey: string,
@@ -202,10 +204,7 @@ export class ApplicationsRepository {
     });
   }
 
-  /**
-   * Registers the application as given, with this as its only secret, whatever was there before. For
-   * development.
-   */
+  /** Creates or overwrites the application, with this secret as its only one. For development. */
   replace(
     application: Application & Pick<ListedApplication, 'returnUrls'>,
     sealedSecret: Buffer,
@@ -260,7 +259,7 @@ async function insertSecret(
   await manager.insert(ApplicationSecretEntity, { applicationKey, version, ciphertext });
 }
 
-/** The instants are the database's. */
+/** Expires versions at instants of the database's clock. */
 async function expireSecrets(
   manager: EntityManager,
   applicationKey: string,

@@ -32,10 +32,11 @@ const businessUnitIdentifier = z.int();
 
 const DEPRECATED = {
   deprecated: true,
-  description: 'Deprecated: asks the customers service with the token of the caller. Ask it yourself.',
+  description:
+    'Deprecated: forwards the request with the caller’s token to the customers service. Call that service directly.',
 };
 
-/** What the customers service may make of a request. */
+/** Documents the failures of the customers service. */
 function CustomersResponses(instance: string): MethodDecorator {
   return applyDecorators(
     ProblemResponse(403, 'The customers service refused this caller.', {
@@ -53,7 +54,7 @@ function CustomersResponses(instance: string): MethodDecorator {
       { often: { summary: 'Too often', detail: 'The customers service is asked too often.', instance } },
       RESPONSE_HEADERS.retryAfter,
     ),
-    ProblemResponse(502, 'The customers service failed, or its answer cannot be used.', {
+    ProblemResponse(502, 'The customers service failed, or its response cannot be used.', {
       failed: { summary: 'Failed', detail: 'The customers service failed.', instance },
     }),
     ProblemResponse(
@@ -68,7 +69,7 @@ function CustomersResponses(instance: string): MethodDecorator {
 }
 
 /**
- * Deprecated: consumers should ask the customers service directly. Source: authentication spec, Business
+ * Deprecated: clients should call the customers service directly. Source: authentication spec, Business
  * units.
  */
 @Controller('auth/buid')
@@ -94,7 +95,7 @@ export class BusinessUnitsController {
     examples: { two: { summary: 'Two facilities', value: [501, 502] } },
     headers: deprecationHeaders(),
   })
-  @ProblemResponse(400, 'Not the number of a business unit.', {
+  @ProblemResponse(400, 'The business unit is not an integer.', {
     number: {
       summary: 'Not a number',
       detail: 'The business unit must be an integer.',
@@ -113,7 +114,7 @@ export class BusinessUnitsController {
     return this.customers.get(path, caller.token, facilityIds);
   }
 
-  /** One bare integer, which Nest would not send as JSON by itself. */
+  /** Sends the bare integer itself, because Nest would not send it as JSON. */
   @Get()
   @ApiOperation({
     operationId: 'findBusinessUnitByPlt',
@@ -126,7 +127,7 @@ export class BusinessUnitsController {
     examples: { found: { summary: 'Found', value: 77 } },
     headers: deprecationHeaders(),
   })
-  @ProblemResponse(400, 'There is no usable PLT code; `errors` tells why.', {
+  @ProblemResponse(400, 'The PLT code is missing or not valid; see `errors`.', {
     missing: {
       summary: 'No code',
       detail: 'The request is not valid.',

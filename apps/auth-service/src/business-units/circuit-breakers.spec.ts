@@ -5,7 +5,7 @@ describe('CircuitBreaker', () => {
   const clock = new ManualClock('2026-01-01T00:00:00Z');
   const breaker = new CircuitBreaker({ failures: 2, openMs: 1_000 }, clock);
 
-  it('opens after failures in a row, lets one attempt through when the time is up, and closes on success', () => {
+  it('opens after failures in a row, admits one probe after the open time, and closes on success', () => {
     breaker.failed();
     breaker.succeeded();
     breaker.failed();
@@ -32,31 +32,31 @@ describe('CircuitBreakers', () => {
     breakers = new CircuitBreakers(clock);
   });
 
-  const fail = (path: string, isAnswered: boolean, times = 1): void => {
-    for (let n = 0; n < times; n += 1) breakers.failed(path, { isAnswered });
+  const fail = (path: string, hasResponse: boolean, times = 1): void => {
+    for (let n = 0; n < times; n += 1) breakers.failed(path, { hasResponse });
   };
-  const openWhole = (): void => {
+  const openService = (): void => {
     for (const path of ['/1', '/2', '/3', '/4', '/5']) fail(path, false);
   };
 
   it.each([true, false])(
-    'stop a path after five failures in a row, and no other (answered: %s)',
-    (isAnswered) => {
-      fail('/13', isAnswered, 4);
+    'stop a path after five failures in a row, and no other (response: %s)',
+    (hasResponse) => {
+      fail('/13', hasResponse, 4);
       expect(breakers.admits('/13')).toBe(true);
-      fail('/13', isAnswered, 100);
+      fail('/13', hasResponse, 100);
       expect([breakers.admits('/13'), breakers.admits('/77')]).toEqual([false, true]);
     },
   );
 
-  it('stop all paths once five in a row got no answer', () => {
+  it('stop all paths after five in a row without a response', () => {
     for (const path of ['/1', '/2', '/3', '/4']) fail(path, false, 2);
     expect(breakers.admits('/77')).toBe(true);
     fail('/5', false);
     expect(breakers.admits('/77')).toBe(false);
   });
 
-  it('stop no other path while answers come in between, an answered 5xx included', () => {
+  it('stop no other path while there are responses in between, even 5xx', () => {
     for (let n = 0; n < 20; n += 1) {
       fail(`/${String(n)}`, false);
       if (n % 2 === 0) fail('/13', true);
@@ -66,8 +66,8 @@ describe('CircuitBreakers', () => {
     expect(breakers.admits('/77')).toBe(true);
   });
 
-  it('let one attempt through when the time is up, and all after its success', () => {
-    openWhole();
+  it('admit one probe after the open time, and all requests after its success', () => {
+    openService();
     clock.advance(5_000);
     expect([breakers.admits('/77'), breakers.admits('/78')]).toEqual([true, false]);
     fail('/77', false);
@@ -79,25 +79,25 @@ describe('CircuitBreakers', () => {
     expect([breakers.admits('/77'), breakers.admits('/78')]).toEqual([true, true]);
   });
 
-  it('leave the attempt to another path than one that keeps failing', () => {
-    openWhole();
+  it('leave the probe to a path that does not keep failing', () => {
+    openService();
     fail('/1', false, 4);
     clock.advance(5_000);
     expect([breakers.admits('/1'), breakers.admits('/77')]).toEqual([false, true]);
   });
 
-  it('spend no attempt of a path while all are stopped', () => {
+  it('keep the probe of a path while all are stopped', () => {
     fail('/1', false, 5);
-    openWhole();
+    openService();
     clock.advance(10_000);
     expect(breakers.admits('/77')).toBe(true);
-    // The probe of the whole is on its way: nothing is asked of the path.
+    // The service's probe is in progress, so this path gets no attempt.
     expect(breakers.admits('/1')).toBe(false);
     breakers.succeeded('/77');
     expect([breakers.admits('/1'), breakers.admits('/1')]).toEqual([true, false]);
   });
 
-  it('leave the probe of all to a path that does not fail, however many fail', () => {
+  it('leave the probe of the service to a path that does not fail, however many do', () => {
     for (const path of ['/1', '/2', '/3', '/4', '/5']) fail(path, false, 5);
     for (let round = 0; round < 5; round += 1) {
       clock.advance(5_000);

@@ -1,55 +1,60 @@
 import type { Clock } from '@platform/time';
 
-/** Longer than the whole stays open: a path that fails has to leave the probe of the whole to others. */
-const OF_A_PATH = { failures: 5, openMs: 10_000 };
-const OF_THE_WHOLE = { failures: 1, openMs: 5_000 };
-/** Paths without an answer, and none with one in between, that open the circuit of the whole. */
+/**
+ * Open for longer than SERVICE_LIMITS, so that a failing path leaves the probe of the service to other paths.
+ */
+const PATH_LIMITS = { failures: 5, openMs: 10_000 };
+const SERVICE_LIMITS = { failures: 1, openMs: 5_000 };
+/** Number of different paths in a row without a response that opens the circuit of the whole service. */
 const UNANSWERED_PATHS = 5;
-/** Of failing paths, which alone are remembered. */
+/** Maximum number of failing paths to remember. */
 const MAX_PATHS = 1_000;
 
 /**
- * The circuits to one neighbour: each path has its own, so that one that always fails stops nobody else. All
- * paths are stopped once several in a row got no answer; an answered 5xx shows that the neighbour is there.
+ * The circuit breakers for one remote service. Each path has its own, so that one failing path does not block
+ * the others. A breaker for the whole service opens after several paths in a row without a response. A 5xx
+ * counts as a response: the service is reachable.
  */
 export class CircuitBreakers {
-  private readonly whole: CircuitBreaker;
+  private readonly service: CircuitBreaker;
   private readonly failing = new Map<string, CircuitBreaker>();
   private readonly unanswered = new Set<string>();
 
   constructor(private readonly clock: Clock) {
-    this.whole = new CircuitBreaker(OF_THE_WHOLE, clock);
+    this.service = new CircuitBreaker(SERVICE_LIMITS, clock);
   }
 
-  /** True when `path` may be attempted. A path whose own circuit has opened keeps its probe while the whole
-   *  is open, and leaves the first probes of the whole to others: only if there are none for
-   *  `OF_A_PATH.openMs` it makes one. */
+  /**
+   * Whether `path` may be attempted. A path whose own circuit is open does not use up its probe while the
+   * service's circuit is open. It also leaves the service's probes to other paths, unless none has probed for
+   * `PATH_LIMITS.openMs`.
+   */
   admits(path: string): boolean {
     const ofPath = this.failing.get(path);
     if (ofPath?.isReady() === false) return false;
-    if (ofPath?.isOpen === true && !this.whole.isReady(OF_A_PATH.openMs)) return false;
-    return this.whole.admits() && (ofPath?.admits() ?? true);
+    if (ofPath?.isOpen === true && !this.service.isReady(PATH_LIMITS.openMs)) return false;
+    return this.service.admits() && (ofPath?.admits() ?? true);
   }
 
   succeeded(path: string): void {
     this.failing.delete(path);
-    this.answered();
+    this.responded();
   }
 
-  /** @param isAnswered false after a time-out, or without a connection */
-  failed(path: string, { isAnswered }: { isAnswered: boolean }): void {
+  /** @param hasResponse false after a time-out or a failed connection */
+  failed(path: string, { hasResponse }: { hasResponse: boolean }): void {
     this.breakerOf(path).failed();
-    if (isAnswered) {
-      this.answered();
+    if (hasResponse) {
+      this.responded();
       return;
     }
     if (this.unanswered.size < UNANSWERED_PATHS) this.unanswered.add(path);
-    if (this.unanswered.size === UNANSWERED_PATHS) this.whole.failed();
+    if (this.unanswered.size === UNANSWERED_PATHS) this.service.failed();
   }
 
-  private answered(): void {
+  private responded(): void {
     this.unanswered.clear();
-    this.whole.succeeded();
+    this.service.succeeded();
   }
 
   private breakerOf(path: string): CircuitBreaker {
@@ -57,22 +62,20 @@ export class CircuitBreakers {
     if (known !== undefined) return known;
     const [oldest] = this.failing.keys();
     if (oldest !== undefined && this.failing.size >= MAX_PATHS) this.failing.delete(oldest);
-    const breaker = new CircuitBreaker(OF_A_PATH, this.clock);
+    const breaker = new CircuitBreaker(PATH_LIMITS, this.clock);
     this.failing.set(path, breaker);
     return breaker;
   }
 }
 
 export interface CircuitBreakerLimits {
-  /** Failures in a row that open the circuit. */
+  /** Consecutive failures that open the circuit. */
   failures: number;
-  /** How long it stays open before one attempt is let through, in ms. */
+  /** Time in ms before an open circuit admits one probe. */
   openMs: number;
 }
 
-/**
- * Stops asking what keeps failing: while open, callers are refused at once instead of waiting for a time-out.
- */
+/** A circuit breaker. While it is open, callers are refused at once instead of waiting for a time-out. */
 export class CircuitBreaker {
   private failuresInARow = 0;
   private openedAtMs: number | null = null;
@@ -83,8 +86,8 @@ export class CircuitBreaker {
   ) {}
 
   /**
-   * True when an attempt may be made. When the time is up it lets one caller through and keeps the others out
-   * until that one has reported.
+   * Whether an attempt may be made. Once `openMs` has passed, it admits one caller as a probe, and refuses
+   * the others until the probe reports its result or `openMs` passes again.
    */
   admits(): boolean {
     if (!this.isReady()) return false;
@@ -96,8 +99,10 @@ export class CircuitBreaker {
     return this.openedAtMs !== null;
   }
 
-  /** Whether `admits` would let an attempt through; it lets none through itself. @param openMs how long it
-   *  has to have been open for that */
+  /**
+   * Whether `admits` would admit an attempt, without using up the probe.
+   * @param openMs time in ms that the circuit must have been open
+   */
   isReady(openMs = this.limits.openMs): boolean {
     return this.openedAtMs === null || this.clock.monotonicMs() - this.openedAtMs >= openMs;
   }

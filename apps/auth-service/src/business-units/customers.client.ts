@@ -11,16 +11,13 @@ const ATTEMPTS = 3;
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 const RETRY_WAIT = { baseMs: 50, maxMs: 200 };
 
-/** What came of one attempt: an answer to pass on, or a failure that may pass by itself. */
+/** The outcome of one attempt: a response body, a refusal to pass on, or a failure to retry. */
 type Attempt =
-  | { answer: string }
+  | { body: string }
   | { refused: ProblemException }
-  | { failed: ProblemException; cause: unknown; isAnswered: boolean };
+  | { failed: ProblemException; cause: unknown; hasResponse: boolean };
 
-/**
- * Asks the customers service on a caller's behalf: with a time-out, a few retries, and not at all while it
- * keeps failing.
- */
+/** Calls the customers service on behalf of a caller, with a time-out, retries and circuit breakers. */
 @Injectable()
 export class CustomersClient {
   private readonly breakers: CircuitBreakers;
@@ -33,9 +30,12 @@ export class CustomersClient {
     this.breakers = new CircuitBreakers(clock);
   }
 
-  /** The JSON answer to GET `path`. @param token the caller's, passed on
-   *  @throws {ProblemException} 400, 401, 403, 404, 422 and 429 as the customers service answers them; 502 for an answer that cannot be used, 503 when
-   *    there is none */
+  /**
+   * Returns the parsed JSON response to GET `path`.
+   * @param token the caller's token, which is passed on
+   * @throws {ProblemException} 400, 401, 403, 404, 422 and 429 as the customers service returns them; 502 for
+   * an unusable response or a failure; 503 if there is no response
+   */
   async get<T>(path: string, token: string, schema: z.ZodType<T>): Promise<T> {
     const read = schema.safeParse(parseJson(await this.ask(path, token)));
     if (!read.success) throw problems.badGateway('The customers service gave an answer that cannot be used.');
@@ -49,7 +49,7 @@ export class CustomersClient {
       if (!('failed' in outcome)) {
         this.breakers.succeeded(path);
         if ('refused' in outcome) throw outcome.refused;
-        return outcome.answer;
+        return outcome.body;
       }
       this.breakers.failed(path, outcome);
       this.logger.warn('the customers service did not answer', { err: outcome.cause, attempt });
@@ -65,16 +65,16 @@ export class CustomersClient {
         redirect: 'error',
         signal: AbortSignal.timeout(this.config.CUSTOMERS_SERVICE_TIMEOUT_MS),
       });
-      if (response.status === 200) return { answer: await response.text() };
+      if (response.status === 200) return { body: await response.text() };
       await response.body?.cancel();
-      return notAnswered(response);
+      return outcomeOf(response);
     } catch (cause) {
-      return { failed: unavailable(), cause, isAnswered: false };
+      return { failed: unavailable(), cause, hasResponse: false };
     }
   }
 }
 
-/** Undefined, which no schema here accepts, for text that is not JSON. */
+/** Parses JSON. Returns undefined for other text, which no schema here accepts. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -88,7 +88,7 @@ function unavailable(): ProblemException {
   return problems.serviceUnavailable('The customers service cannot be reached at the moment.');
 }
 
-/** The caller comes back when the customers service says, within bounds of ours. */
+/** Passes on the Retry-After of the customers service, limited to 1 s to 1 h. */
 function tooManyRequests(retryAfter: string | null): ProblemException {
   const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : 1;
   const headers = { 'Retry-After': String(Math.min(Math.max(seconds, 1), LONGEST_RETRY_AFTER_SECONDS)) };
@@ -96,10 +96,9 @@ function tooManyRequests(retryAfter: string | null): ProblemException {
 }
 
 /**
- * The caller's own mistakes are passed on; anything else is the customers service's trouble, never ours to
- * call 500.
+ * Passes on the caller's own errors. Anything else is a failure of the customers service: a 502, never a 500.
  */
-function notAnswered({ status, headers }: Pick<Response, 'status' | 'headers'>): Attempt {
+function outcomeOf({ status, headers }: Pick<Response, 'status' | 'headers'>): Attempt {
   switch (status) {
     case 400:
       return { refused: problems.badRequest('The customers service refused the request.') };
@@ -116,11 +115,11 @@ function notAnswered({ status, headers }: Pick<Response, 'status' | 'headers'>):
     case 429:
       return { refused: tooManyRequests(headers.get('retry-after')) };
     default: {
-      // Asking again would be answered the same, and the customers service is well.
+      // Not retried, because the result would be the same. It counts as a success for the circuit breakers.
       if (status >= 400 && status < 500)
         return { refused: problems.badGateway('The customers service did not take the request.') };
       const cause = new Error(`the customers service answered ${String(status)}`);
-      return { failed: problems.badGateway('The customers service failed.'), cause, isAnswered: true };
+      return { failed: problems.badGateway('The customers service failed.'), cause, hasResponse: true };
     }
   }
 }

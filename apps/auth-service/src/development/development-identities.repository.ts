@@ -28,8 +28,8 @@ import {
 } from './development-identities';
 
 /**
- * Writes the development identities, as the role that owns the tables. Each method is one transaction;
- * repeating it changes nothing.
+ * Writes the development identities. Needs the role that owns the tables. Each method is one idempotent
+ * transaction.
  */
 export class DevelopmentIdentitiesRepository {
   constructor(private readonly dataSource: DataSource) {}
@@ -47,7 +47,7 @@ export class DevelopmentIdentitiesRepository {
       await manager.upsert(Person, persons, ['personId']);
       for (const { personId, legacyPassword } of DEVELOPMENT_PERSONS) {
         const hash = legacyPassword === true ? legacyPasswordHash : passwordHash;
-        // A hash that is there already stays: a login may have upgraded it.
+        // An existing hash is kept: a login may have upgraded it.
         await manager.update(Person, { personId, passwordHash: IsNull() }, { passwordHash: hash });
       }
       const personId = In(persons.map((person) => person.personId));
@@ -71,7 +71,7 @@ export class DevelopmentIdentitiesRepository {
       for (const { hasPassword, ...user } of DEVELOPMENT_INTERNAL_USERS) {
         const { userId, userName } = user;
         const row = { ...user, userNameKey: userNameKey(userName), disabled: false };
-        // By name: an installation has made svc.platform under a number of its own.
+        // Matched by name: an installation may have created svc.platform with a different number.
         await manager.upsert(InternalUser, row, ['userNameKey']);
         if (hasPassword)
           await manager.update(InternalUser, { userId, passwordHash: IsNull() }, { passwordHash });
@@ -98,7 +98,7 @@ export class DevelopmentIdentitiesRepository {
     });
   }
 
-  /** @param issuer the provider whose subjects are mapped */
+  /** @param issuer the provider of the mapped subjects */
   writeExternalIdentities(issuer: string): Promise<void> {
     return this.write(async (manager) => {
       const identities = DEVELOPMENT_EXTERNAL_IDENTITIES.map((identity) => ({ issuer, ...identity }));
@@ -113,7 +113,7 @@ export class DevelopmentIdentitiesRepository {
 
 async function writeGroups(manager: EntityManager): Promise<void> {
   const groupNames = DEVELOPMENT_GROUPS.map(({ groupName }) => groupName);
-  // Members and grants of the development groups go with them.
+  // Deleting the groups cascades to their members and grants.
   await manager.delete(SecurityGroup, { groupName: In(groupNames) });
   await manager.insert(
     SecurityGroup,

@@ -1,7 +1,7 @@
 import { ALL_PERSONAS, Persona } from '@platform/personas';
 import type { Personas } from '@platform/personas';
 
-/** Password of every development user that has one. Public: documented in the README. */
+/** Password of every development user that has one. It is public: the README documents it. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
 
 export interface DevelopmentPerson {
@@ -12,7 +12,7 @@ export interface DevelopmentPerson {
   roles?: readonly string[];
   facilities?: readonly number[];
   disabled?: boolean;
-  /** Stored in the scheme of ASP.NET Identity V3, to show that it is upgraded at the first login. */
+  /** Stored as an ASP.NET Identity V3 hash, to demonstrate the upgrade at the first login. */
   legacyPassword?: boolean;
 }
 
@@ -38,7 +38,7 @@ export const DEVELOPMENT_PERSONS: readonly DevelopmentPerson[] = [
     personas: Persona.Resident,
     facilities: [501],
   },
-  // ServiceProvider and her facility come from her technician account.
+  // Her persona ServiceProvider and her facility come from her technician account.
   { personId: 1004, userName: 'tess.tech', displayName: 'Tess Tech', personas: Persona.None },
   {
     personId: 1005,
@@ -68,7 +68,7 @@ export const DEVELOPMENT_INTERNAL_USERS = [
   { userId: 9001, userName: 'ivy.internal', displayName: 'Ivy Internal', hasPassword: true },
 ] as const;
 
-/** Group → its members. Operations, Dispatch and NightShift contain each other in a cycle on purpose. */
+/** Groups with their members. Operations, Dispatch and NightShift form a cycle on purpose. */
 export const DEVELOPMENT_GROUPS = [
   { groupName: 'Operations', groups: ['Dispatch'], userIds: [] },
   { groupName: 'Dispatch', groups: ['NightShift'], userIds: [9001] },
@@ -80,11 +80,13 @@ export const DEVELOPMENT_ACCESS_POINTS = [{ accessPointName: 'Scheduling', group
 export const DEVELOPMENT_PROVIDERS = [{ providerId: 815, providerName: 'Provider 815' }] as const;
 
 export const DEVELOPMENT_TECHNICIANS = [
-  // Her provider looks after one building; the facility is the account's, not the person's.
+  // Her provider works in one building. The facility belongs to the account, not to the person.
   { providerId: 815, userName: 'tess.tech', displayName: 'Tess Tech', personId: 1004, facilities: [501] },
 ] as const;
 
-/** Subjects of the development identity provider, and who they are here. Its fourth, nora, is nobody. */
+/**
+ * Mapped subjects of the development identity provider. Its fourth subject, nora, is not mapped on purpose.
+ */
 export const DEVELOPMENT_EXTERNAL_IDENTITIES = [
   { subject: 'external-ivy', personId: null, userId: 9001 },
   { subject: 'external-carl', personId: 1001, userId: null },
@@ -96,13 +98,13 @@ export interface DevelopmentApplication {
   sharedSecret: string;
   allowedPersonas: Personas;
   allowRefresh: boolean;
-  /** Where a single sign-on may end. */
+  /** Addresses to which a single sign-on may return. */
   returnUrls: readonly string[];
   /** The only user for whom it may get tokens. */
   subject?: string;
 }
 
-/** @param serviceSecret what the services of the platform prove themselves with when they read revocations */
+/** @param serviceSecret the shared secret of the platform's services, with which they read revocations */
 export function developmentApplications(serviceSecret: string): readonly DevelopmentApplication[] {
   return [
     {

@@ -15,7 +15,7 @@ import { DevelopmentIdentitiesRepository } from './development-identities.reposi
 
 const APPLICATION_NAME = 'auth-service-development-identities';
 
-/** What loading needs; it writes as the role that owns the tables. */
+/** The settings of the loading program. It connects as the role that owns the tables. */
 export const developmentConfigSchema = z
   .object({
     NODE_ENV: z
@@ -25,14 +25,14 @@ export const developmentConfigSchema = z
     DATABASE_URL: ownerAddressShape.DATABASE_URL.unwrap(),
     ...sealingKeyShape,
     DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
-    /** The provider whose subjects are mapped to development identities; none unless given. */
+    /** The identity provider whose subjects are mapped. Without it, none are. */
     OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   })
   .superRefine(checkSealingKeys);
 
 type DevelopmentConfig = z.output<typeof developmentConfigSchema>;
 
-/** Loads the development identities and applications. Repeating it changes nothing. */
+/** Loads the development identities and applications. Idempotent. */
 export async function loadDevelopmentIdentities(config: DevelopmentConfig): Promise<void> {
   const passwordHash = await argon2(DEVELOPMENT_PASSWORD, ARGON2ID_COST);
   const inStore = (
@@ -81,7 +81,8 @@ async function writeOwnTables(dataSource: DataSource, config: DevelopmentConfig)
 }
 
 /**
- * A hash as ASP.NET Identity V3 writes it: PBKDF2-HMAC-SHA256, 10,000 rounds, 16 bytes of salt, 32 of key.
+ * Returns a hash as ASP.NET Identity V3 writes it: PBKDF2-HMAC-SHA256, 10,000 iterations, 16-byte salt,
+ * 32-byte key.
  */
 function identityV3Hash(password: string): string {
   const salt = randomBytes(16);

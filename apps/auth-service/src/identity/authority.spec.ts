@@ -32,11 +32,11 @@ describe('authority', () => {
     [Persona.ServiceProvider, [], [8]],
     [Persona.InternalPartner, [], []],
     [Persona.None, [], []],
-  ])('of persona %i is what belongs to it', (personas, roles, facilities) => {
+  ])('of persona %i contains only what belongs to it', (personas, roles, facilities) => {
     expect(authorityOf(held, personas)).toEqual({ roles, facilities, groups: [] });
   });
 
-  it('never exceeds a token that is exchanged, but for what did not fit into that', () => {
+  it('never exceeds the exchanged token, except in claims that did not fit into it', () => {
     const token = {
       roles: ['Auditor'],
       facilities: [],
@@ -48,7 +48,7 @@ describe('authority', () => {
     expect(authorityOf(held, 31, { ...token, overflow: [] }).facilities).toEqual([]);
   });
 
-  it('is whole in every claim that did not fit into the token that is exchanged, and limited in the others', () => {
+  it('is complete in each claim that did not fit into the exchanged token, and limited in the others', () => {
     const everything = uniteAuthority([{ ...PERSON, groups: [['Night', null]] }]);
     const token = { roles: [], facilities: [], facilityPersonas: [], groups: [] };
     expect(authorityOf(everything, Persona.Customer, { ...token, overflow: ['roles'] })).toMatchObject({
@@ -68,12 +68,12 @@ describe('authority', () => {
     });
   });
 
-  describe('of several personas says for which of them each facility is held', () => {
+  describe('of several personas lists the personas that hold each facility', () => {
     const { InternalPartner, Customer, ServiceProvider, Resident, Owner } = Persona;
     const BOTH = Customer | Resident;
     const presented = { roles: [], groups: [], overflow: [], facilities: [8, 9, 10] };
 
-    it('but not of one, with or without InternalPartner, nor of none', () => {
+    it('but not of a single persona, with or without InternalPartner, nor of none', () => {
       expect(authorityOf(held, BOTH)).toMatchObject({
         facilities: [8, 9, 10],
         facilityPersonas: [Resident, Customer, BOTH],
@@ -86,14 +86,14 @@ describe('authority', () => {
       expect(authorityOf(held, Owner | InternalPartner)).not.toHaveProperty('facilityPersonas');
     });
 
-    it('also where all are held for all of them, but not where there is none', () => {
+    it('even if all personas hold all facilities, but not without facilities', () => {
       const record = { personas: BOTH, roles: [], groups: [], facilities: [[10, null] as const] };
       expect(authorityOf(uniteAuthority([record]), BOTH)).toMatchObject({ facilityPersonas: [BOTH] });
       const none = uniteAuthority([{ ...record, facilities: [] }]);
       expect(authorityOf(none, BOTH)).not.toHaveProperty('facilityPersonas');
     });
 
-    it('and of one if InternalPartner alone holds a facility', () => {
+    it('and of a single persona if only InternalPartner holds some facility', () => {
       const facilities = [[7, InternalPartner] as const, [9, Customer] as const];
       const record = { personas: InternalPartner | Customer, roles: [], groups: [], facilities };
       expect(authorityOf(uniteAuthority([record]), InternalPartner | Customer)).toMatchObject({
@@ -102,7 +102,7 @@ describe('authority', () => {
       });
     });
 
-    it('never for more than a token that is exchanged says', () => {
+    it('never more than the exchanged token lists', () => {
       const pairs = { ...presented, facilityPersonas: [Customer | Resident, Customer, Customer] };
       expect(authorityOf(held, BOTH, pairs)).toMatchObject({
         facilities: [8, 9, 10],
@@ -119,13 +119,13 @@ describe('authority', () => {
 describe('claims that an exchange has narrowed', () => {
   const HELD: Authority = { roles: ['Auditor'], facilities: [8, 9], groups: ['Dispatch', 'Night'] };
 
-  it('are none where the token says all that its user holds', () => {
+  it('are none if the token has all authority of its user', () => {
     expect(narrowedClaims(HELD, HELD)).toEqual([]);
     const paired = { ...HELD, facilityPersonas: [2, 8] };
     expect(narrowedClaims(paired, { ...paired, facilityPersonas: [2, 8] })).toEqual([]);
   });
 
-  it('are those that say less', () => {
+  it('are those with fewer values', () => {
     expect(narrowedClaims({ ...HELD, roles: [] }, HELD)).toEqual(['roles']);
     expect(narrowedClaims({ ...HELD, groups: ['Night'], facilities: [] }, HELD)).toEqual([
       'facilities',
@@ -133,7 +133,7 @@ describe('claims that an exchange has narrowed', () => {
     ]);
   });
 
-  it('are the facilities, once, where they are held for fewer personas', () => {
+  it('include the facilities once if fewer personas hold them', () => {
     const paired = { ...HELD, facilityPersonas: [10, 8] };
     expect(narrowedClaims({ ...paired, facilityPersonas: [2, 8] }, paired)).toEqual(['facilities']);
     expect(narrowedClaims(HELD, paired)).toEqual(['facilities']);
@@ -150,7 +150,7 @@ describe('the authority that an application may have', () => {
     groups: ['Night'],
   };
 
-  it('is without the role of an administrator, unless the application may have those', () => {
+  it('lacks the administrator role unless the application may act for administrators', () => {
     expect(withinApplication(AUTHORITY, true)).toEqual(AUTHORITY);
     expect(withinApplication(AUTHORITY, false)).toEqual({ ...AUTHORITY, roles: ['Auditor'] });
   });

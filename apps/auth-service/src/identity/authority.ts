@@ -2,12 +2,12 @@ import { CUSTOMER_GLOBAL_ADMINISTRATOR } from '@platform/access-tokens';
 import { Persona, hasPersona, personaNames } from '@platform/personas';
 import type { PersonaName, Personas } from '@platform/personas';
 
-/** What a token says its bearer may act on: claims `roles`, `facilities`, `facilityPersonas` and `groups`. */
+/** The authority in a token: claims `roles`, `facilities`, `facilityPersonas` and `groups`. */
 export interface Authority extends Values {
   /**
-   * For each of `facilities`, in the same order: the personas granted for which it is held. Left out where
-   * `facilities` alone says it: all are held for the one persona granted besides InternalPartner, or there is
-   * none.
+   * For each of `facilities`, in the same order, the granted personas that hold it. Omitted if `facilities`
+   * is empty, or if the token grants at most one persona besides InternalPartner and that persona holds every
+   * facility.
    */
   facilityPersonas?: Personas[];
 }
@@ -22,18 +22,18 @@ const AUTHORITY_CLAIMS = ['roles', 'facilities', 'groups'] as const;
 export type AuthorityClaim = (typeof AUTHORITY_CLAIMS)[number];
 
 /**
- * A role, facility or group of a store's record, and the persona to which it belongs there; null where the
- * store does not say.
+ * A role, facility or group in a store's record, with the persona it belongs to. The persona is null if the
+ * store names none.
  */
 export type StoredAuthority<T> = readonly [value: T, persona: Personas | null];
 
-/** A role, facility or group, and the personas of which any one grants it. */
+/** A role, facility or group, with the personas that grant it: any one of them is enough. */
 interface Held<T> {
   value: T;
   personas: Personas;
 }
 
-/** Everything that somebody may act on, in order, each once. */
+/** All authority of a user, sorted, without duplicates. */
 export interface HeldAuthority {
   roles: Held<string>[];
   facilities: Held<number>[];
@@ -41,8 +41,9 @@ export interface HeldAuthority {
 }
 
 /**
- * Unites what several records hold. What belongs to no persona in particular, any persona of its record
- * grants; but a role that is called after a persona (`CustomerGlobalAdministrator`) belongs to that one.
+ * Unites the authority of several records. A value without a persona belongs to all personas of its record,
+ * except that a role whose name starts with a persona's (`CustomerGlobalAdministrator`) belongs to that
+ * persona.
  */
 export function uniteAuthority(
   records: readonly ({ personas: Personas } & {
@@ -78,9 +79,10 @@ function unite<T extends string | number>(all: readonly Held<T>[]): Held<T>[] {
 }
 
 /**
- * What a token that grants `personas` may say: what belongs to another persona stays out.
- * @param limit a presented token, of whose authority nothing is exceeded. Claims that did not fit into it
- * (`overflow`) are no limit
+ * Returns the authority for a token that grants `personas`. Values that belong only to other personas are
+ * left out.
+ * @param limit the exchanged token, whose authority the new token never exceeds. A claim in its `overflow`
+ * did not fit into it and sets no limit
  */
 export function authorityOf(
   identity: HeldAuthority,
@@ -103,7 +105,9 @@ export function authorityOf(
   };
 }
 
-/** Facilities for no persona for which the presented token does not have them, as far as it says. */
+/**
+ * Drops each persona for which the exchanged token does not hold the facility, if it has `facilityPersonas`.
+ */
 function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit | null): Held<number>[] {
   if (!limit?.facilityPersonas || limit.overflow.includes('facilities')) return [...facilities];
   const pairs = limit.facilityPersonas;
@@ -114,8 +118,8 @@ function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit 
 }
 
 /**
- * A token for several personas always says it: receivers could not tell it from one of 1.0.0, which never
- * did.
+ * A token for several personas always carries `facilityPersonas`. Without it, receivers would take it for a
+ * token of version 1.0.0, which never had that claim.
  */
 function facilityPersonas(
   facilities: readonly Held<number>[],
@@ -132,8 +136,10 @@ function valuesOf<T>(all: readonly Held<T>[]): T[] {
   return all.map(({ value }) => value);
 }
 
-/** The claims of which `granted` has less than `held`.
- *  @param held what the user has without the limit of the exchanged token */
+/**
+ * Returns the claims in which `granted` has less than `held`.
+ * @param held the user's authority without the limit of the exchanged token
+ */
 export function narrowedClaims(granted: Authority, held: Authority): AuthorityClaim[] {
   const claims = AUTHORITY_CLAIMS.filter((claim) => granted[claim].length < held[claim].length);
   const isSamePairing = granted.facilityPersonas?.join() === held.facilityPersonas?.join();
@@ -141,8 +147,7 @@ export function narrowedClaims(granted: Authority, held: Authority): AuthorityCl
 }
 
 /**
- * The authority that an application may have: without the role that makes administrators of customers, unless
- * it may have those.
+ * Removes the customer administrator role, unless the application may act for administrators.
  * @param administrators whether it may; see `mayHaveAdministrators`
  */
 export function withinApplication(authority: Authority, administrators: boolean): Authority {
@@ -150,7 +155,7 @@ export function withinApplication(authority: Authority, administrators: boolean)
   return { ...authority, roles: authority.roles.filter((role) => role !== CUSTOMER_GLOBAL_ADMINISTRATOR) };
 }
 
-/** The claims of a token that is exchanged. */
+/** The claims of the exchanged token. */
 interface AuthorityLimit extends Readonly<Record<'roles' | 'groups', readonly string[]>> {
   readonly facilities: readonly number[];
   readonly facilityPersonas: readonly Personas[] | null;

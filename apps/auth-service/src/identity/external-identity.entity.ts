@@ -2,8 +2,8 @@ import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from './identity-stores.entity';
 
 /**
- * Who a subject of the identity provider is on this platform: a person or an internal user. Issuers and
- * subjects are compared byte by byte; OpenID Connect's are case sensitive.
+ * Maps a subject of the identity provider to a person or an internal user. Issuers and subjects are compared
+ * byte by byte, because OpenID Connect defines them as case-sensitive.
  */
 @Entity({ schema: 'auth', name: 'external_identity' })
 @Check('external_identity_check', 'num_nonnulls(person_id, user_id) = 1')

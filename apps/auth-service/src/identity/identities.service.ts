@@ -22,7 +22,7 @@ export interface TrustedUser {
 
 const ABSENT: Resolution = { outcome: 'absent' };
 
-/** Finds out whom a token, a trusted application or an identity provider names. */
+/** Resolves the user that a token, a trusted application or an identity provider names. */
 @Injectable()
 export class IdentitiesService {
   constructor(
@@ -31,7 +31,7 @@ export class IdentitiesService {
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  /** The caller of a verified access token, as the stores know them now. */
+  /** Resolves the caller of a verified access token, as the stores know them now. */
   async resolveCaller(caller: Caller): Promise<Resolution> {
     const subject = parseSubject(caller.subject);
     if (subject?.kind === 'technician-name')
@@ -43,8 +43,8 @@ export class IdentitiesService {
   }
 
   /**
-   * Every subject that tokens of the caller's may name, the one of new tokens first. Only the token's own
-   * where the stores know nobody.
+   * Returns every subject that tokens of this caller may carry. The subject of new tokens comes first. If the
+   * stores do not know the caller, only the token's own subject is returned.
    */
   async subjectsOf(caller: Caller): Promise<[string, ...string[]]> {
     const resolution = await this.resolveCaller(caller);
@@ -53,7 +53,7 @@ export class IdentitiesService {
     return [subject, ...new Set([...subjects, caller.subject].filter((each) => each !== subject))];
   }
 
-  /** Whom a subject names, as the stores know them now. */
+  /** Resolves a subject, as the stores know it now. */
   async resolveSubject(subject: Exclude<Subject, { kind: 'technician-name' }>): Promise<Resolution> {
     switch (subject.kind) {
       case 'person':
@@ -69,8 +69,9 @@ export class IdentitiesService {
   }
 
   /**
-   * The user that a trusted application names. A technician named by provider and name needs no account.
-   * Everybody else is found by user name, and whatever other identifier the request gives has to be theirs.
+   * Resolves the user that a trusted application names. A technician named by provider and name needs no
+   * account. Anyone else is found by user name, and every other identifier in the request must match that
+   * user.
    */
   async resolveTrusted(user: TrustedUser): Promise<Resolution> {
     const { userName } = user;
@@ -84,8 +85,8 @@ export class IdentitiesService {
   }
 
   /**
-   * The user whom an identity provider has signed in. Only a mapping that somebody has made counts. An e-mail
-   * address or a name proves nothing: its owner may change.
+   * Resolves the user signed in by an identity provider. Only a stored mapping counts: an e-mail address or a
+   * name proves nothing, because it may change hands.
    */
   async resolveExternal(issuer: string, subject: string): Promise<Resolution> {
     const mapping = await this.dataSource.getRepository(ExternalIdentity).findOneBy({ issuer, subject });
@@ -97,9 +98,9 @@ export class IdentitiesService {
   }
 
   /**
-   * A technician named by the provider's application. Whoever has an account there is resolved by it, found
-   * by the user name before the name: among namesakes with accounts a name alone is ambiguous. Without an
-   * account a technician is only what the name says.
+   * Resolves a technician named by the provider's application. The account with the user name is preferred
+   * over one with the name: a name that several accounts share is ambiguous. A technician without an account
+   * is known by the name alone.
    */
   private async resolveTechnician(
     providerId: number,
@@ -131,7 +132,7 @@ export class IdentitiesService {
   }
 }
 
-/** The resolution if it is somebody of this provider's. */
+/** Returns the resolution if the identity belongs to this provider, otherwise `ABSENT`. */
 function ofProvider(providerId: number, resolution: Resolution): Resolution {
   if (resolution.outcome !== 'resolved') return resolution;
   return resolution.identity.providerId === providerId ? resolution : ABSENT;

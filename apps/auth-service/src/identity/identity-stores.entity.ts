@@ -11,8 +11,8 @@ import {
 import type { ColumnOptions } from 'typeorm';
 
 /**
- * A column with the identifier of a person, a user or a provider: `bigint`, which the driver reads as text.
- * Identifiers fit a number.
+ * A column for the identifier of a person, a user or a provider. The driver reads `bigint` as text;
+ * identifiers are small enough for a number.
  */
 export const IDENTIFIER = {
   type: 'bigint',
@@ -23,14 +23,14 @@ export const IDENTIFIER = {
 } as const satisfies ColumnOptions;
 
 /**
- * Columns of every account that may sign in with a password. The stores belong to others: this service may
+ * Columns of every account that may sign in with a password. Other teams own the stores; this service may
  * only replace `passwordHash`.
  */
 export abstract class StoreAccount {
   @Column({ type: 'text', name: 'user_name' })
   userName!: string;
 
-  /** Folded by the application; see `userNameKey`. */
+  /** The user name, folded by `userNameKey`. */
   @Column({ type: 'text', name: 'user_name_key', collation: 'C' })
   userNameKey!: string;
 
@@ -40,7 +40,7 @@ export abstract class StoreAccount {
   @Column({ type: 'boolean', default: false })
   disabled!: boolean;
 
-  /** See `readPasswordHash`. Null: the account cannot sign in with a password. */
+  /** A hash that `readPasswordHash` understands. Null: the account cannot sign in with a password. */
   @Column({ type: 'text', name: 'password_hash', nullable: true })
   passwordHash!: string | null;
 }
@@ -55,11 +55,11 @@ export class Person extends StoreAccount {
   @PrimaryColumn({ ...IDENTIFIER, name: 'person_id' })
   personId!: number;
 
-  /** Customer, Resident and Owner only. */
+  /** Bits of Customer, Resident and Owner only. */
   @Column({ type: 'integer' })
   personas!: number;
 
-  /** The same person in the internal legacy store. */
+  /** The same person's account in the internal legacy store. */
   @Column({ ...IDENTIFIER, name: 'user_id', nullable: true })
   userId!: number | null;
 }
@@ -77,12 +77,12 @@ export class PersonRole {
   @PrimaryColumn({ type: 'text' })
   role!: string;
 
-  /** The persona it belongs to. Null: see `uniteAuthority`. */
+  /** The persona that the role belongs to. For null see `uniteAuthority`. */
   @Column({ type: 'integer', nullable: true })
   persona!: number | null;
 }
 
-/** A facility a person belongs to: claim `facilities`. */
+/** A facility of a person: claim `facilities`. */
 @Entity({ schema: 'person_directory', name: 'person_facility' })
 @ForeignKey(() => Person, ['personId'], ['personId'], {
   name: 'person_facility_person_id_fkey',
@@ -95,7 +95,7 @@ export class PersonFacility {
   @PrimaryColumn({ type: 'integer', name: 'facility_id' })
   facilityId!: number;
 
-  /** The persona it belongs to. Null: whichever the person has. */
+  /** The persona that the facility belongs to. Null: all personas of the person. */
   @Column({ type: 'integer', nullable: true })
   persona!: number | null;
 }
@@ -112,7 +112,7 @@ export class InternalUser extends StoreAccount {
   @PrimaryColumn({ ...IDENTIFIER, name: 'user_id' })
   userId!: number;
 
-  /** The same person in the person directory. */
+  /** The same person's account in the person directory. */
   @Column({ ...IDENTIFIER, name: 'person_id', nullable: true })
   personId!: number | null;
 
@@ -128,7 +128,7 @@ export class SecurityGroup {
   groupName!: string;
 }
 
-/** A user is a direct member of a group. */
+/** Makes a user a direct member of a group. */
 @Entity({ schema: 'internal_legacy', name: 'group_member_user' })
 @ForeignKey(() => SecurityGroup, ['groupName'], ['groupName'], {
   name: 'group_member_user_group_name_fkey',
@@ -147,7 +147,7 @@ export class GroupMemberUser {
   userId!: number;
 }
 
-/** A group is a direct member of another. */
+/** Makes a group a direct member of another group. */
 @Entity({ schema: 'internal_legacy', name: 'group_member_group' })
 @ForeignKey(() => SecurityGroup, ['groupName'], ['groupName'], {
   name: 'group_member_group_group_name_fkey',
@@ -166,14 +166,14 @@ export class GroupMemberGroup {
   memberGroupName!: string;
 }
 
-/** Something that needs permission. */
+/** A resource or action that needs permission. */
 @Entity({ schema: 'internal_legacy', name: 'access_point' })
 export class AccessPoint {
   @PrimaryColumn({ type: 'text', name: 'access_point_name', collation: 'C' })
   accessPointName!: string;
 }
 
-/** The members of a group, however deep, may pass an access point. */
+/** Permits direct and indirect members of a group to pass an access point. */
 @Entity({ schema: 'internal_legacy', name: 'access_point_grant' })
 @ForeignKey(() => AccessPoint, ['accessPointName'], ['accessPointName'], {
   name: 'access_point_grant_access_point_name_fkey',
@@ -231,7 +231,7 @@ export class Technician extends StoreAccount {
   @Column({ ...IDENTIFIER, name: 'provider_id' })
   providerId!: number;
 
-  /** The same person in the person directory. */
+  /** The same person's account in the person directory. */
   @Column({ ...IDENTIFIER, name: 'person_id', nullable: true })
   personId!: number | null;
 }

@@ -7,23 +7,23 @@ import type { StoreAccount } from './identity-stores.entity';
 import { mergeIdentities } from './merge-identities';
 import type { ExplicitIdentifiers } from './merge-identities';
 
-/** The SQL of one store, so that stores in one database can be asked in one statement. */
+/** The SQL fragments of one store. Stores in one database are combined into one statement. */
 export interface StoreStatements {
   /** An expression over `from`: an IdentityRecord as JSON. */
   record: string;
-  /** What FROM names: the table of accounts. */
+  /** The FROM item: the table of accounts. */
   from: string;
   /** The column that identifies an account. */
   account: string;
-  /** What other stores' links to an account are: its person or its user. Null: nothing refers to it. */
+  /** The kind of identifier by which other stores refer to an account. Null: no store refers to it. */
   names: 'person' | 'user' | null;
-  /** The column by which users are asked for. Null: the store does not know users by this. */
+  /** The column to search for each kind of query. Null: the store cannot be searched by it. */
   by: Readonly<Record<IdentityQuery['by'], string | null>>;
 }
 
 /**
- * One family of legacy identities. An absent user is an empty list; an outage throws, so that it can never be
- * mistaken for "no such user".
+ * One legacy identity store. An unknown user yields an empty list and an outage throws, so that an outage is
+ * never mistaken for "no such user".
  */
 export abstract class IdentityStoreRepository {
   constructor(readonly dataSource: DataSource) {}
@@ -31,18 +31,19 @@ export abstract class IdentityStoreRepository {
   abstract readonly name: IdentityStoreName;
   abstract readonly statements: StoreStatements;
 
-  /** The table of accounts, and the property that identifies one. */
+  /** The entity of the accounts table, and its identifying property. */
   abstract readonly accounts: { entity: new () => StoreAccount; id: string };
 }
 
 /**
- * Asks the stores behind one connection pool for the records that match; more than one of a store means that
- * the store itself cannot tell who is meant.
+ * Finds the matching records in all stores behind one connection pool. Several records of one store mean that
+ * the store itself is ambiguous.
  */
 type StoreGroup = (query: IdentityQuery) => Promise<FoundRecord[]>;
 
 /**
- * A record, and whether others of the group name it by its own identifier; null: whoever does was found too.
+ * A record, and whether another record in the group refers to it by its own identifier. Null: the query was
+ * by that kind of identifier, so it has found every record that refers to it.
  */
 interface FoundRecord {
   record: IdentityRecord;
@@ -50,29 +51,29 @@ interface FoundRecord {
 }
 
 /**
- * All identity stores as one. Stores in one database are asked in one prepared statement, and look-ups that
- * come at the same moment share it: every token costs a look-up of its user, and a round trip for each store
- * would be most of that cost.
+ * All identity stores as one. Stores in one database share one prepared statement, and concurrent look-ups
+ * share one execution: every token needs a look-up of its user, and a round trip per store would be most of
+ * its cost.
  */
 export class IdentityStoresRepository {
   private readonly groups: readonly StoreGroup[];
   private readonly order: readonly IdentityStoreName[];
 
-  /** @param stores in the order in which they are asked: the first that knows a name gives it */
+  /** @param stores in order of precedence: the first store that knows a name supplies it */
   constructor(stores: readonly IdentityStoreRepository[]) {
     this.groups = byDatabase(stores).map(groupOf);
     this.order = stores.map((store) => store.name);
   }
 
-  /** Who a user is. An outage of any store throws: half an identity is never issued. */
+  /** Resolves a user. An outage of any store throws, so that no token is issued for half an identity. */
   async resolve(query: IdentityQuery, explicit: ExplicitIdentifiers = {}): Promise<Resolution> {
     return mergeIdentities(await this.find(query), explicit);
   }
 
   /**
-   * What all stores know of a user, in the order of the stores: the records that match, and all that links
-   * lead to from there, so that one person's records are the same whichever of them was asked for. Most users
-   * have no links and cost one round trip.
+   * Finds the matching records in all stores, and all records reachable from them by links, ordered by store.
+   * So one person's records are the same whichever identifier the query used. Most users have no links and
+   * cost one round trip.
    */
   async find(query: IdentityQuery): Promise<IdentityRecord[]> {
     const first = await Promise.all(this.groups.map((group) => group(query)));
@@ -82,25 +83,25 @@ export class IdentityStoresRepository {
     return this.followLinks(query, first);
   }
 
-  /** @param answers of all groups to the query */
-  private async followLinks(query: IdentityQuery, answers: FoundRecord[][]): Promise<IdentityRecord[]> {
+  /** @param results the records that each group returned for the query */
+  private async followLinks(query: IdentityQuery, results: FoundRecord[][]): Promise<IdentityRecord[]> {
     const found = new Map<string, IdentityRecord>();
-    // By group: the identifiers under which it has nothing more to give.
+    // For each group, the identifiers that need no further look-up there.
     const exhausted = this.groups.map(() => new Set<string>());
-    let questions = this.groups.map((_, group) => ({ group, query }));
-    while (questions.length > 0) {
-      for (const [i, { group, query: asked }] of questions.entries()) {
+    let lookUps = this.groups.map((_, group) => ({ group, query }));
+    while (lookUps.length > 0) {
+      for (const [i, { group, query: asked }] of lookUps.entries()) {
         exhausted[group]!.add(linkKey(asked));
-        for (const { record, isReferred } of answers[i]!) {
+        for (const { record, isReferred } of results[i]!) {
           found.set(`${record.store}:${String(record.accountId)}`, record);
           if (isReferred === false) exhausted[group]!.add(linkKey(ownLink(record)));
         }
       }
       const links = new Map([...found.values()].flatMap(linksOf).map((link) => [linkKey(link), link]));
-      questions = exhausted.flatMap((keys, group) =>
+      lookUps = exhausted.flatMap((keys, group) =>
         [...links].filter(([key]) => !keys.has(key)).map(([, link]) => ({ group, query: link })),
       );
-      answers = await Promise.all(questions.map((each) => this.groups[each.group]!(each.query)));
+      results = await Promise.all(lookUps.map((each) => this.groups[each.group]!(each.query)));
     }
     return [...found.values()].sort(
       (one, other) => this.order.indexOf(one.store) - this.order.indexOf(other.store),
@@ -108,7 +109,7 @@ export class IdentityStoresRepository {
   }
 }
 
-/** @param stores one or more, all behind one connection pool */
+/** @param stores at least one, all behind one connection pool */
 function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
   const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<FoundRecord[]>) =>
     batched((keys) => findRecords(stores, by, keys));
@@ -122,7 +123,7 @@ function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
   return (query) => lookUps[query.by](userKeyOf(query));
 }
 
-/** What a column of `StoreStatements.by` holds. */
+/** A value to compare with a column of `StoreStatements.by`. */
 type UserKey = string | number;
 
 async function findRecords(
@@ -130,27 +131,27 @@ async function findRecords(
   by: IdentityQuery['by'],
   keys: readonly UserKey[],
 ): Promise<FoundRecord[][]> {
-  const knowing = stores.filter((store) => store.statements.by[by] !== null);
-  if (knowing[0] === undefined) return keys.map(() => []);
+  const searchable = stores.filter((store) => store.statements.by[by] !== null);
+  if (searchable[0] === undefined) return keys.map(() => []);
   const list = listParameter(1, by === 'user-name' || by === 'windows-account' ? 'text' : 'bigint');
-  // A list costs more than one key.
+  // A single key has its own statement, because `= ANY (list)` is slower than `= $1`.
   const [name, condition, parameter] =
     keys.length === 1 ? [`find-one-by-${by}`, '= $1', keys[0]] : [`find-by-${by}`, `= ANY (${list})`, keys];
-  const statement = unionAll(name, knowing, ({ statements }) => {
+  const statement = unionAll(name, searchable, ({ statements }) => {
     const column = statements.by[by] ?? '';
     const isReferred = by === 'person' || by === 'user' ? 'NULL::boolean' : referredOf(statements, stores);
     return `SELECT ${column}::text AS asked, ${statements.record} AS record, ${isReferred} AS "isReferred"
       FROM ${statements.from} WHERE ${column} ${condition}`;
   });
-  const rows = await readPrepared<FoundRecord & { asked: string }>(knowing[0].dataSource, statement, [
+  const rows = await readPrepared<FoundRecord & { asked: string }>(searchable[0].dataSource, statement, [
     parameter,
   ]);
   return keys.map((key) => rows.filter(({ asked }) => asked === String(key)));
 }
 
 /**
- * Whether a record of another store names this account. A sub-query with a limit looks into the index each
- * time; EXISTS may become a scan.
+ * Returns an SQL expression for whether a record of another store refers to this account. It uses a sub-query
+ * with LIMIT, which probes an index for each row; EXISTS may be planned as a scan.
  */
 function referredOf({ names, account }: StoreStatements, stores: readonly IdentityStoreRepository[]): string {
   const referring = stores.flatMap(({ statements: { from, by } }) => {
@@ -162,7 +163,7 @@ function referredOf({ names, account }: StoreStatements, stores: readonly Identi
   return `coalesce(${[...referring, 'false'].join(', ')})`;
 }
 
-/** Whom else a record names, and itself: persons and users. */
+/** Returns queries for the person and the user that a record refers to. Its own identifier is among them. */
 function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
   return [
     ...(personId === null ? [] : [{ by: 'person', personId } as const]),
@@ -171,14 +172,15 @@ function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
 }
 
 /**
- * Whether the only database has nothing more to give: the record links to nobody else, and no other names it.
+ * Whether the only database has no further record of this user: the record refers to no other account, and no
+ * other record refers to it.
  */
 function isComplete({ record, isReferred }: FoundRecord, asked: IdentityQuery): boolean {
   const exhausted = [linkKey(asked), isReferred === false ? linkKey(ownLink(record)) : null];
   return linksOf(record).every((link) => exhausted.includes(linkKey(link)));
 }
 
-/** What other stores call an account. */
+/** Returns the query by which other stores refer to this account. */
 function ownLink({ store, accountId }: IdentityRecord): IdentityQuery {
   if (store === 'person-directory') return { by: 'person', personId: accountId };
   return store === 'internal-legacy'
@@ -190,20 +192,20 @@ function linkKey(query: IdentityQuery): string {
   return `${query.by}:${String(userKeyOf(query))}`;
 }
 
-/** The stores of each database together. */
+/** Groups the stores by their database. */
 export function byDatabase(stores: readonly IdentityStoreRepository[]): IdentityStoreRepository[][] {
   const dataSources = [...new Set(stores.map((store) => store.dataSource))];
   return dataSources.map((each) => stores.filter(({ dataSource }) => dataSource === each));
 }
 
-/** One statement that asks all of them; the same stores make the same statement. */
+/** Combines the stores' statements into one. The same stores always yield the same text and name. */
 export function unionAll(
   name: string,
   stores: readonly IdentityStoreRepository[],
   textOf: (store: IdentityStoreRepository) => string,
 ): PreparedStatement {
   return {
-    // PostgreSQL cuts names off after 63 characters.
+    // PostgreSQL truncates names after 63 characters.
     name: `${name}/${stores.map((store) => store.name.split('-')[0]).join('+')}`,
     text: stores.map(textOf).join('\nUNION ALL\n'),
   };

@@ -20,7 +20,7 @@ import {
   ServiceProvidersRepository,
 } from './single-stores.repository';
 
-/** The stores in the order in which they are asked. */
+/** The stores in order of precedence. */
 const STORES = {
   PERSON_DIRECTORY: PersonDirectoryRepository,
   INTERNAL_LEGACY: InternalLegacyRepository,
@@ -62,8 +62,8 @@ function storeUrl(store: Store, config: AuthConfig): string {
 }
 
 /**
- * A store in the service's own database uses its pool (no name); one that lives elsewhere gets a pool of its
- * own.
+ * Returns no name for a store in the service's own database, which shares the service's pool. A store in
+ * another database gets its own pool.
  */
 function dataSourceName(store: Store, config: AuthConfig): string | undefined {
   return storeUrl(store, config) === config.DATABASE_URL ? undefined : STORE_SCHEMAS[store].settings.schema;

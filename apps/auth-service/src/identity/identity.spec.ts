@@ -8,7 +8,7 @@ describe('subjects', () => {
     [{ kind: 'technician', providerId: 815, technicianId: 7 }, 'technician:815:7'],
     [{ kind: 'technician-name', providerId: 815, name: 'Jörg: Müller' }, 'technician:815:Jörg: Müller'],
     [{ kind: 'technician-name', providerId: 815, name: '007' }, 'technician:815:007'],
-  ])('%p reads back from %s', (subject, text) => {
+  ])('%p is formatted as and parsed from %s', (subject, text) => {
     expect(formatSubject(subject)).toBe(text);
     expect(parseSubject(text)).toEqual(subject);
   });
@@ -25,7 +25,7 @@ describe('subjects', () => {
     'personid:1x',
     'userid:1\n',
     'technician:815:',
-  ])('does not read %p', (text) => {
+  ])('does not parse %p', (text) => {
     expect(parseSubject(text)).toBeNull();
   });
 });
@@ -39,13 +39,13 @@ describe('the subject of a legacy token', () => {
     ['legacy::carl', false],
     ['xlegacy:issuer:carl', false],
     ['personid:1001', false],
-  ])('names an issuer and a subject of it: %s, %p', (text, expected) => {
+  ])('has an issuer and a subject: %s, %p', (text, expected) => {
     expect(isLegacySubject(text)).toBe(expected);
   });
 });
 
 describe('user names', () => {
-  it('are one without regard to case and to how their letters are composed', () => {
+  it('compare equal regardless of letter case and Unicode composition', () => {
     expect(userNameKey('J\u00d6RG')).toBe('j\u00f6rg');
     expect(userNameKey('jo\u0308rg')).toBe('j\u00f6rg');
     expect(userNameKey('jorg')).not.toBe(userNameKey('j\u00f6rg'));

@@ -1,20 +1,21 @@
 import type { Personas } from '@platform/personas';
 import type { HeldAuthority, StoredAuthority } from './authority';
 
-/** The stores that know users, in the order in which they are asked. */
+/** The stores that know users, in order of precedence. */
 export type IdentityStoreName = 'person-directory' | 'internal-legacy' | 'service-providers';
 
-/** The kind of identity a token names: claim `identityType`. */
+/** The kind of identity that a token names: claim `identityType`. */
 type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
 
 /**
- * What one store knows of one user. Identifiers of other stores are links: they say who this is elsewhere.
+ * One store's record of one user. Identifiers that belong to other stores are links to the same user's
+ * records there.
  */
 export interface IdentityRecord {
   store: IdentityStoreName;
   /** Identifies the account within its store. */
   accountId: number;
-  /** Folded; see `userNameKey`. */
+  /** The user name, folded by `userNameKey`. */
   userNameKey: string;
   personId: number | null;
   userId: number | null;
@@ -27,17 +28,17 @@ export interface IdentityRecord {
   disabled: boolean;
 }
 
-/** A user as all stores together know them. */
+/** A user, merged from the records of all stores. */
 export interface Identity extends HeldAuthority {
   identityType: IdentityType;
   /** The `sub` claim; see `formatSubject`. */
   subject: string;
   /**
-   * Every subject that its tokens may name: `subject`, and those that its accounts have had before they were
-   * linked.
+   * Every subject that this user's tokens may carry: `subject`, and the subjects that the accounts had before
+   * they were linked.
    */
   subjects: string[];
-  /** Of every account, folded. None: a technician without an account. */
+  /** The folded user names of all accounts. Empty for a technician without an account. */
   userNameKeys: string[];
   personId: number | null;
   userId: number | null;
@@ -46,17 +47,17 @@ export interface Identity extends HeldAuthority {
   personas: Personas;
 }
 
-/** How a user is asked for. */
+/** How to look up a user. */
 export type IdentityQuery =
   | { by: 'user-name'; userName: string }
   | { by: 'person'; personId: number }
   | { by: 'user'; userId: number }
-  /** A technician's account. */
+  /** The account of a technician. */
   | { by: 'technician'; technicianId: number }
   /** The internal user to whom a Windows account is mapped; see `windowsAccountKey`. */
   | { by: 'windows-account'; accountKey: string };
 
-/** The outcome of asking all stores. Everything but `resolved` refuses the user. */
+/** The outcome of a look-up in all stores. Any outcome but `resolved` refuses the user. */
 export type Resolution =
   | { outcome: 'resolved'; identity: Identity }
   | { outcome: 'absent' }
@@ -64,16 +65,16 @@ export type Resolution =
   | { outcome: 'ambiguous' };
 
 /**
- * User names compare without case and in one Unicode form; folded here because SQL's lower() depends on the
- * collation.
+ * Folds a user name to lower case and Unicode NFC for comparison. Folded here rather than in SQL, because
+ * lower() depends on the collation.
  */
 export function userNameKey(userName: string): string {
   return userName.normalize('NFC').toLowerCase();
 }
 
 /**
- * Whom a `sub` claim names. A technician without an account is known by name only, and no store finds them
- * again.
+ * The user that a `sub` claim names. `technician-name` is a technician without an account: no store can look
+ * them up again.
  */
 export type Subject =
   | { kind: 'person'; personId: number }
@@ -82,7 +83,7 @@ export type Subject =
   | { kind: 'technician-name'; providerId: number; name: string };
 
 /**
- * The `sub` claim of a subject: `personid:<n>`, `userid:<n>`, `technician:<provider>:<account id>` or
+ * Formats a `sub` claim: `personid:<n>`, `userid:<n>`, `technician:<provider>:<account id>` or
  * `technician:<provider>:<name>`.
  */
 export function formatSubject(subject: Subject): string {
@@ -101,7 +102,7 @@ export function formatSubject(subject: Subject): string {
 const IDENTIFIER = /^(?:0|[1-9]\d{0,15})$/;
 const SUBJECT = /^(personid|userid|technician):(\d+)(?::([^]+))?$/;
 
-/** Reads a `sub` claim back. Null for anything `formatSubject` does not write. */
+/** Parses a `sub` claim. Returns null for anything that `formatSubject` cannot produce. */
 export function parseSubject(text: string): Subject | null {
   const [, kind, identifier = '', name] = SUBJECT.exec(text) ?? [];
   const id = parseIdentifier(identifier);
@@ -111,15 +112,17 @@ export function parseSubject(text: string): Subject | null {
   return kind === 'personid' ? { kind: 'person', personId: id } : { kind: 'user', userId: id };
 }
 
-/** Whether a subject is that of a legacy issuer's token without person and user: `legacy:<issuer>:<its
- *  sub>`. */
+/**
+ * Whether a subject has the form `legacy:<issuer>:<sub>`. It belongs to a legacy issuer's token that names
+ * neither a person nor a user.
+ */
 export function isLegacySubject(text: string): boolean {
   return /^legacy:.*[^:]:./.test(text);
 }
 
 /**
- * The technician of a provider by what a subject says of them: a number is an account, so nobody can be named
- * by one.
+ * Interprets the part of a technician's subject after the provider. A number is always an account id, so no
+ * technician can be named by a number.
  */
 export function technicianSubject(providerId: number, accountOrName: string): Subject {
   const technicianId = parseIdentifier(accountOrName);

@@ -10,7 +10,7 @@ import { ApplicationsRepository } from '../applications/applications.repository'
 import { authorityOf, withinApplication } from './authority';
 import { IdentitiesService } from './identities.service';
 
-/** The caller's identity with everything that may not have fitted into the token. */
+/** The caller's full identity, including claims that did not fit into the token. */
 export class CallerIdentityDto extends createZodDto(
   z
     .object({
@@ -26,12 +26,12 @@ export class CallerIdentityDto extends createZodDto(
       facilities: z.array(z.int()),
       facilityPersonas: z.array(z.int()).optional().meta({
         description:
-          'The persona bits for which each of `facilities` is held, in the same order. Absent where the token grants one persona at most besides InternalPartner and all are held for that one.',
+          'The persona bits that hold each of `facilities`, in the same order. Absent if the token grants at most one persona besides InternalPartner and that persona holds all of them.',
       }),
       groups: z.array(z.string()).meta({ description: 'Security groups.' }),
     })
-    // The id keeps "string or null", which @nestjs/swagger takes for an array in a schema without one.
-    .meta({ id: 'CallerIdentity', description: 'Whom the token speaks for, in full.' }),
+    // Without an id, @nestjs/swagger would render "string or null" as an array.
+    .meta({ id: 'CallerIdentity', description: 'The full identity behind the token.' }),
 ) {}
 
 const CARL: z.output<typeof CallerIdentityDto.schema> = {
@@ -57,8 +57,8 @@ const RITA: z.output<typeof CallerIdentityDto.schema> = {
 };
 
 /**
- * For receivers of a token with `overflow`, or for several personas but without `facilityPersonas`. Additive
- * to the specification.
+ * Serves receivers of tokens that have `overflow`, or several personas without `facilityPersonas`. An
+ * addition to the specification.
  */
 @Controller('auth/me')
 @ApiTags('Identity and keys')
@@ -73,7 +73,7 @@ export class MeController {
     operationId: 'getCallerIdentity',
     summary: 'Get the full identity behind the token',
     description:
-      'For receivers of a token whose `overflow` names claims that did not fit into it, or which is for several personas and does not say for which it holds its facilities.',
+      'For receivers of a token whose `overflow` names claims that did not fit into it, or of a token for several personas without `facilityPersonas`.',
   })
   @ApiOkResponse({
     description: 'The identity.',
@@ -93,14 +93,14 @@ export class MeController {
     if (resolution.outcome !== 'resolved')
       throw problems.unauthorized('The identity behind this token is no longer known.');
     const { subject, identityType, personId, userId, name } = resolution.identity;
-    // A token may say less than its user holds; it never speaks for more than it says. Claims that did not
-    // fit into it are given in full.
+    // The response never exceeds the personas and claims of the token. Only claims that did not fit into the
+    // token are returned in full.
     const personas = resolution.identity.personas & caller.personas;
     const authority = withinApplication(authorityOf(resolution.identity, personas, caller), administrators);
     return { subject, identityType, personId, userId, name, personas, ...authority };
   }
 
-  /** By the rule for tokens. An application that is gone or disabled may have nobody. */
+  /** Applies the rule for tokens. A deleted or disabled application may not act for administrators. */
   private async mayHaveAdministrators(applicationKey: string | null): Promise<boolean> {
     if (applicationKey === null) return mayHaveAdministrators(null);
     const application = await this.applications.findEnabled(applicationKey);

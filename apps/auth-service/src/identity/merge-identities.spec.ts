@@ -49,7 +49,7 @@ const technician = (overrides: Partial<IdentityRecord> = {}): IdentityRecord =>
   });
 
 describe('mergeIdentities', () => {
-  it('knows nobody when no store does', () => {
+  it('is absent if no store knows the user', () => {
     expect(mergeIdentities([])).toEqual({ outcome: 'absent' });
   });
 
@@ -64,7 +64,7 @@ describe('mergeIdentities', () => {
     expect(subjectOf(internal({ personId: 1 }))).toEqual(['svc-personid', 'personid:1']);
   });
 
-  it('unites what linked records hold', () => {
+  it('unites the authority of linked records', () => {
     const merged = mergeIdentities([person({ userId: 9 }), internal(), technician({ personId: 1 })]);
     expect(merged).toEqual({
       outcome: 'resolved',
@@ -119,7 +119,7 @@ describe('mergeIdentities', () => {
     });
   });
 
-  it('knows nobody when an explicit identifier is not theirs', () => {
+  it('is absent if an explicit identifier does not match', () => {
     expect(mergeIdentities([person()], { personId: 7 })).toEqual({ outcome: 'absent' });
     expect(mergeIdentities([person()], { userId: 9 })).toEqual({ outcome: 'absent' });
   });

@@ -4,7 +4,7 @@ import type { Identity, IdentityRecord, Resolution, Subject } from './identity';
 import { formatSubject } from './identity';
 
 /**
- * Identifiers the caller insists on; a record or a merged identity that says otherwise is not the one meant.
+ * Identifiers that the request requires. A record or a merged identity with a different value is not a match.
  */
 export interface ExplicitIdentifiers {
   personId?: number | null;
@@ -12,11 +12,11 @@ export interface ExplicitIdentifiers {
 }
 
 /**
- * Makes one identity of what the stores, in their order, know: personas, roles, facilities and groups are
- * united, the first store that knows a name gives it. Fails closed: records that nothing links are two people
- * (ambiguous), so are links that disagree, and one disabled record disables the whole identity.
- * @param records with everything that their links lead to: a part of a person's records makes another
- * identity
+ * Merges the stores' records into one identity. Personas, roles, facilities and groups are united; the name
+ * comes from the first store that has one. Fails closed: unlinked records or contradictory links are
+ * ambiguous, and one disabled record disables the identity.
+ * @param records in the order of the stores, with all records reachable by links: an incomplete list would
+ * merge into a different identity
  */
 export function mergeIdentities(
   records: readonly IdentityRecord[],
@@ -33,7 +33,7 @@ export function mergeIdentities(
   return { outcome: 'resolved', identity };
 }
 
-/** The records in sets: those of a set are linked, directly or through each other. */
+/** Groups the records into sets that are linked directly or indirectly. */
 function linkedRecords(records: readonly IdentityRecord[]): IdentityRecord[][] {
   return records.reduce<IdentityRecord[][]>((sets, record) => {
     const isLinked = (set: readonly IdentityRecord[]): boolean => set.some((other) => shares(record, other));
@@ -67,7 +67,7 @@ function lacks(identity: Identity, explicit: ExplicitIdentifiers): boolean {
   );
 }
 
-/** True when no store knows two of them and no identifier has two values. */
+/** Whether each store has at most one of the records, and each identifier at most one value. */
 function isOnePerson(linked: readonly IdentityRecord[]): boolean {
   if (linked.length === 1) return true;
   const isUnique = (values: readonly (string | number | null)[]): boolean =>
@@ -96,7 +96,7 @@ function unite(records: readonly IdentityRecord[]): Identity {
   };
 }
 
-/** A person is named before a user, a user before a technician: the order of the stores. */
+/** Names a person before a user before a technician, which is the order of the stores. */
 function nameIdentity(
   records: readonly IdentityRecord[],
   personId: number | null,
@@ -106,7 +106,7 @@ function nameIdentity(
     return { identityType: 'svc-personid', subject: formatSubject({ kind: 'person', personId }) };
   if (userId !== null)
     return { identityType: 'internal-legacy', subject: formatSubject({ kind: 'user', userId }) };
-  // Every store but the technicians' gives one of the two identifiers.
+  // Only technicians' records lack both identifiers.
   const { providerId, accountId: technicianId } = records[0]!;
   return {
     identityType: 'service-provider',
@@ -114,7 +114,7 @@ function nameIdentity(
   };
 }
 
-/** The subjects that an account has had or would have without its links. */
+/** Returns the subjects that this account had, or would have, without its links. */
 function subjectsOf({ store, accountId, personId, userId, providerId }: IdentityRecord): string[] {
   const subjects: Subject[] = [];
   if (personId !== null) subjects.push({ kind: 'person', personId });

@@ -6,7 +6,7 @@ import { InternalUser, Person, Technician } from './identity-stores.entity';
 import { IdentityStoreRepository } from './identity-stores.repository';
 import type { StoreStatements } from './identity-stores.repository';
 
-// Lists are arrays made into JSON: setting up json_agg costs a statement more than its rows.
+// Lists use array_to_json(ARRAY(…)): starting up json_agg costs a statement more than its rows do.
 const PERSON_RECORD = `
   json_build_object(
     'store', 'person-directory',
@@ -32,7 +32,7 @@ const PERSON_STATEMENTS: StoreStatements = {
     person: 'p.person_id',
     user: 'p.user_id',
     technician: null,
-    // Windows accounts are internal users; a person is found by the link from there.
+    // Windows accounts belong to internal users. A link leads from there to the person.
     'windows-account': null,
   },
 };
@@ -44,7 +44,7 @@ export class PersonDirectoryRepository extends IdentityStoreRepository {
   readonly accounts = { entity: Person, id: 'personId' };
 }
 
-// UNION, not UNION ALL: a group that was reached already is not walked again, so cycles end.
+// UNION rather than UNION ALL ends cycles: a group already reached is not visited again.
 const USER_GROUPS = `
   WITH RECURSIVE membership AS (
     SELECT m.group_name FROM internal_legacy.group_member_user m WHERE m.user_id = u.user_id
@@ -88,7 +88,7 @@ export class InternalLegacyRepository extends IdentityStoreRepository {
   readonly accounts = { entity: InternalUser, id: 'userId' };
 }
 
-// A technician counts as disabled together with the provider.
+// A technician counts as disabled if the provider is.
 const TECHNICIAN_RECORD = `
   json_build_object(
     'store', 'service-providers',
@@ -104,8 +104,8 @@ const TECHNICIAN_RECORD = `
     'groups', '[]'::json,
     'disabled', t.disabled OR (SELECT p.disabled FROM service_providers.provider p WHERE p.provider_id = t.provider_id))`;
 
-// Hand-written SQL: batched, and two look-ups in one round trip of the trust flows. Two of a name are enough
-// to know that it is ambiguous.
+// Hand-written SQL: batched, and two look-ups in one round trip of the trust flows. Two technicians with one
+// name suffice to know that it is ambiguous.
 const FIND_ACCOUNTS: PreparedStatement = {
   name: 'find-technicians',
   text: `
@@ -136,15 +136,15 @@ const TECHNICIAN_STATEMENTS: StoreStatements = {
   },
 };
 
-/** Service providers and those of their technicians who have an account. */
+/** Service providers' technicians who have an account. */
 export class ServiceProvidersRepository extends IdentityStoreRepository {
   readonly name = 'service-providers';
   readonly statements = TECHNICIAN_STATEMENTS;
   readonly accounts = { entity: Technician, id: 'technicianId' };
 
   /**
-   * The accounts of a provider's technician with this user name, and with this name: at most two, null for
-   * none. Null when there is no such provider, or it is disabled. Concurrent calls share a statement.
+   * Finds the accounts of a provider's technician, by user name and by name: at most two of each, null if
+   * none matches. Returns null if the provider is unknown or disabled. Concurrent calls share a statement.
    */
   readonly findAccounts: (technician: NamedTechnician) => Promise<TechnicianAccounts | null> = batched(
     (technicians) => this.findAllAccounts(technicians),

@@ -15,8 +15,8 @@ const applicationName = 'auth-service-install';
 const DISPLAY_NAME = 'Platform services';
 
 /**
- * What installing reads: the identity is the one that the other services are configured with. It writes as
- * the role that owns the tables.
+ * The settings of the installation program. The identity is the one that the other services are configured
+ * with. The program connects as the role that owns the tables.
  */
 export const installationConfigSchema = z
   .object({
@@ -32,11 +32,10 @@ export const installationConfigSchema = z
 type InstallationConfig = z.output<typeof installationConfigSchema>;
 
 /**
- * Makes the identity by which the other services read revocations: an internal user, and an application with
- * their shared secret. Repeating it changes nothing; with another secret it adds that one, and the one before
- * stays valid.
- * @returns what it did, for the log
- * @throws {CommandError} when somebody has disabled the user or the application
+ * Creates the identity with which the other services read revocations: an internal user, and an application
+ * with their shared secret. Idempotent. A different secret is added, and the previous one stays valid.
+ * @returns its log lines
+ * @throws {CommandError} if the user or the application is disabled
  */
 export async function installPlatformServices(config: InstallationConfig): Promise<string[]> {
   const store = { url: ownerUrl(config, 'INTERNAL_LEGACY'), applicationName };
@@ -55,8 +54,7 @@ async function ensureUser(
   { SERVICE_USER_NAME: name }: InstallationConfig,
 ): Promise<string> {
   const key = userNameKey(name);
-  // Hand-written SQL: the store has no sequence of its own, and of two programs at the same moment one has to
-  // win.
+  // Hand-written SQL: the store has no sequence, and of two concurrent programs exactly one must succeed.
   const made: unknown[] = await dataSource.query(
     `INSERT INTO internal_legacy.internal_user (user_id, user_name, user_name_key, display_name)
      SELECT coalesce(max(user_id), 0) + 1, $1, $2, $3 FROM internal_legacy.internal_user

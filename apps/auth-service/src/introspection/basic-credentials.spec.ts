@@ -7,11 +7,11 @@ describe('Basic credentials', () => {
     ['billing:secret', 'billing', 'secret'],
     ['billing:a:b', 'billing', 'a:b'],
     ['b%3Ailling:a%2Bb+c', 'b:illing', 'a+b c'],
-  ])('in %s are the key %s and the secret %s', (text, key, secret) => {
+  ])('%s contains the key %s and the secret %s', (text, key, secret) => {
     expect(basicCredentials(basic(text))).toEqual({ key, secret });
   });
 
-  it('are found in any case of the scheme', () => {
+  it('are found with the scheme in any letter case', () => {
     expect(basicCredentials(basic('a:b').replace('Basic', 'basic'))).toEqual({ key: 'a', secret: 'b' });
   });
 

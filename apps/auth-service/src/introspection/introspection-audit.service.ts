@@ -7,12 +7,12 @@ import { TokenRejectionReason } from '../rejections/token-rejection';
 import { TokenMetrics } from '../token/token-metrics.service';
 
 /**
- * Counts introspections, and writes the refused ones into the audit trail, like requests for tokens: whoever
- * guesses secrets may do it here.
+ * Counts introspections, and records refused ones in the audit trail like token requests, because secrets can
+ * be guessed here too.
  */
 @Injectable()
 export class IntrospectionAudit {
-  /** Why requests are refused; null: a row for the same reason was written a moment ago. */
+  /** Reasons of refusals, by request. Null: a row with the same reason was written a moment ago. */
   private readonly details = new WeakMap<object, string | null>();
 
   constructor(
@@ -21,8 +21,8 @@ export class IntrospectionAudit {
   ) {}
 
   /**
-   * Makes the attempt of each introspection known to what handles it, and looks at every response, whoever
-   * gave it.
+   * Starts the attempt of each introspection, so that its handlers can add details, and records every
+   * response.
    */
   track(instance: FastifyInstance): void {
     instance.addHook('preHandler', (request, _reply, done) => {
@@ -36,8 +36,8 @@ export class IntrospectionAudit {
   }
 
   /**
-   * Says why a request is refused, for the audit trail.
-   * @param detail null: not to be written down once more
+   * Notes the reason of a refusal for the audit trail.
+   * @param detail null: the refusal is not recorded again
    */
   explain({ raw }: Pick<FastifyRequest, 'raw'>, detail: string | null): void {
     this.details.set(raw, detail);
@@ -53,7 +53,7 @@ export class IntrospectionAudit {
   }
 }
 
-/** Null: an outage or a fault, and no verdict. */
+/** Returns null for an outage or a fault, which is no verdict. */
 function reasonOf(status: number): TokenRejectionReason | null {
   if (status >= 500) return null;
   if (status === 200) return TokenRejectionReason.Successful;

@@ -17,7 +17,10 @@ import {
   UnprovenApplication,
 } from './introspection.dto';
 
-/** For validators that would rather ask than check. Source: RFC 7662. Additive to the specification. */
+/**
+ * Token introspection, for services that do not validate tokens themselves. Source: RFC 7662. An addition to
+ * the specification.
+ */
 @Public()
 @Controller('auth/introspect')
 @UseGuards(AddressRateGuard)
@@ -65,7 +68,10 @@ export class IntrospectionController {
     return { ...claimsOf(token), active: true, token_type: 'Bearer' };
   }
 
-  /** The claims of a refresh token of this application that POST /auth/token/refresh would take now. */
+  /**
+   * Returns the claims of this application's refresh token if POST /auth/token/refresh would currently accept
+   * it.
+   */
   private async refreshToken(
     token: string,
     { applicationKey }: Application,
@@ -84,14 +90,14 @@ export class IntrospectionController {
   }
 }
 
-/** The claims of a token that has been verified. */
+/** Returns the claims of a verified token. */
 function claimsOf(token: string): object {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as object;
 }
 
 /**
- * The key and the secret in a Basic `Authorization` header, both form-encoded as RFC 6749 section 2.3.1 has
- * it; null for anything else.
+ * Returns the key and the secret of a Basic `Authorization` header. Both are form-encoded, as RFC 6749
+ * section 2.3.1 requires. Returns null for anything else.
  */
 export function basicCredentials(header: string | undefined): { key: string; secret: string } | null {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '')?.[1];
@@ -101,15 +107,15 @@ export function basicCredentials(header: string | undefined): { key: string; sec
   if (colon < 1 || colon === text.length - 1) return null;
   try {
     const [key, secret] = [text.slice(0, colon), text.slice(colon + 1)].map(formDecoded) as [string, string];
-    return UNSPEAKABLE.test(key) ? null : { key, secret };
+    return FORBIDDEN_IN_KEY.test(key) ? null : { key, secret };
   } catch (error) {
     if (error instanceof URIError) return null;
     throw error;
   }
 }
 
-/** No application is called by these. */
-const UNSPEAKABLE = /[\p{Cc}\p{Cs}]/u;
+/** Characters that no application key contains. */
+const FORBIDDEN_IN_KEY = /[\p{Cc}\p{Cs}]/u;
 
 function formDecoded(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));

@@ -12,7 +12,7 @@ import { ProblemException } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 
-/** Further members (RFC 7662 names `token_type_hint`) are ignored. */
+/** Other members are ignored, e.g. `token_type_hint` of RFC 7662. */
 export class IntrospectionRequestDto extends createZodDto(
   z.object({ token: z.string().min(1).max(16_384).meta({ description: 'An access or a refresh token.' }) }),
 ) {}
@@ -21,12 +21,15 @@ export class IntrospectionDto extends createZodDto(
   z
     .looseObject({
       active: z.boolean(),
-      token_type: z.literal('Bearer').optional().meta({ description: 'Of access tokens.' }),
+      token_type: z.literal('Bearer').optional().meta({ description: 'For access tokens only.' }),
     })
-    .meta({ id: 'Introspection', description: 'Whether the token is valid now, and then its claims.' }),
+    .meta({
+      id: 'Introspection',
+      description: 'Whether the token is currently valid and, if so, its claims.',
+    }),
 ) {}
 
-/** A caller of introspection that did not prove to be an application. `privateDetail` is for us alone. */
+/** The caller did not prove to be an application. `privateDetail` is for the audit trail only. */
 export class UnprovenApplication extends ProblemException {
   constructor(readonly privateDetail: string) {
     super({ status: 401, detail: UNPROVEN, headers: { 'WWW-Authenticate': 'Basic realm="platform"' } });
@@ -50,13 +53,14 @@ const EXAMPLES = {
   inactive: { summary: 'Expired, revoked, or no token', value: INACTIVE },
 };
 
-/** What the API document says of the route. */
+/** Documents the route in the API document. */
 export function IntrospectionRoute(): MethodDecorator {
   return applyDecorators(
     ApiOperation({
       operationId: 'introspectToken',
       summary: 'Say whether a token is valid now',
-      description: 'RFC 7662. A refresh token is told only to the application that it belongs to.',
+      description:
+        'RFC 7662. The state of a refresh token is revealed only to the application that it belongs to.',
     }),
     ApiSecurity('application'),
     ApiConsumes('application/x-www-form-urlencoded'),
@@ -65,12 +69,12 @@ export function IntrospectionRoute(): MethodDecorator {
       examples: { access: { summary: 'An access token', value: { token: '<ACCESS_TOKEN>' } } },
     }),
     ApiOkResponse({
-      description: 'The answer.',
+      description: 'The state of the token.',
       type: IntrospectionDto.Output,
       examples: EXAMPLES,
       headers: RESPONSE_HEADERS.noStore,
     }),
-    ProblemResponse(400, 'There is no token.', {
+    ProblemResponse(400, 'The token is missing.', {
       none: {
         summary: 'No token',
         detail: 'The request is not valid.',

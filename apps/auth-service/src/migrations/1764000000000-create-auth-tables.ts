@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Everything the service itself keeps: applications, refresh tokens, revocations, lockouts, signing keys,
- * single sign-on, the audit trail and the rate limits.
+ * Creates the service's own tables: applications, refresh tokens, revocations, lockouts, signing keys, single
+ * sign-on, the audit trail and the rate limits.
  */
 export class CreateAuthTables1764000000000 implements MigrationInterface {
   readonly name = 'CreateAuthTables1764000000000';
@@ -32,7 +32,7 @@ const TABLES = [
     enabled boolean NOT NULL DEFAULT true,
     created_at timestamptz NOT NULL DEFAULT now()
   )`,
-  // Several live secrets let an application change its secret without an outage; the newest two count.
+  // Two live secrets let an application change its secret without an outage. Only the newest two count.
   `CREATE TABLE auth.application_secret (
     application_key text COLLATE "C" NOT NULL REFERENCES auth.application ON DELETE CASCADE,
     version integer NOT NULL,
@@ -41,7 +41,7 @@ const TABLES = [
     expires_at timestamptz,
     PRIMARY KEY (application_key, version)
   )`,
-  // Logged, not UNLOGGED: a crash must not forget which signatures were used.
+  // Logged rather than UNLOGGED: used signatures must survive a crash.
   `CREATE TABLE auth.trust_replay (
     application_key text COLLATE "C" NOT NULL,
     authentication_code bytea NOT NULL,
@@ -72,7 +72,7 @@ const TABLES = [
   )`,
   `CREATE INDEX refresh_token_family ON auth.refresh_token (family_id)`,
   `CREATE INDEX refresh_token_expires_at ON auth.refresh_token (expires_at)`,
-  // Whole milliseconds, so that what the list shows is exactly what it filters by.
+  // Whole milliseconds, so that the date in a list is exactly the date that it filters by.
   `CREATE TABLE auth.revocation (
     domain text COLLATE "C" NOT NULL CHECK (domain IN ('svc-personid', 'internal-legacy', 'jti')),
     identifier text COLLATE "C" NOT NULL,
@@ -82,7 +82,7 @@ const TABLES = [
     PRIMARY KEY (domain, identifier)
   )`,
   `CREATE INDEX revocation_date ON auth.revocation (revocation_date, domain, identifier)`,
-  // Finds expired token revocations without reading those of users, which stay.
+  // Finds expired token revocations without reading those of users, which are kept.
   `CREATE INDEX revocation_of_tokens ON auth.revocation (revocation_date) WHERE domain = 'jti'`,
   `CREATE TABLE auth.password_lockout (
     user_name_key text COLLATE "C" PRIMARY KEY,
@@ -112,7 +112,7 @@ const TABLES = [
     expires_at timestamptz NOT NULL
   )`,
   `CREATE INDEX openid_sign_in_expires_at ON auth.openid_sign_in (expires_at)`,
-  // Compared byte by byte: OpenID Connect's issuers and subjects are case sensitive.
+  // Compared byte by byte, because OpenID Connect's issuers and subjects are case-sensitive.
   `CREATE TABLE auth.external_identity (
     issuer text COLLATE "C" NOT NULL,
     subject text COLLATE "C" NOT NULL,
@@ -122,14 +122,14 @@ const TABLES = [
     PRIMARY KEY (issuer, subject),
     CHECK (num_nonnulls(person_id, user_id) = 1)
   )`,
-  // Which Kerberos tickets were used, for all replicas. Logged, not UNLOGGED: a crash must not forget.
+  // Kerberos tickets used on any replica. Logged rather than UNLOGGED: they must survive a crash.
   `CREATE TABLE auth.windows_ticket (
     authenticator_hash bytea PRIMARY KEY CHECK (octet_length(authenticator_hash) = 32),
     seen_at timestamptz NOT NULL DEFAULT now()
   )`,
   `CREATE INDEX windows_ticket_seen_at ON auth.windows_ticket (seen_at)`,
-  // Identifiers of audit entries rise with time, so the oldest rows are the first ones of the primary key;
-  // BRIN finds a span of time at almost no cost to the insert.
+  // Audit ids ascend with time, so the oldest rows come first in the primary key. The BRIN index finds a time
+  // range at almost no cost per insert.
   `CREATE TABLE auth.token_audit (
     audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     occurred_at timestamptz NOT NULL DEFAULT now(),
@@ -169,8 +169,8 @@ const TABLES = [
     program text DEFAULT current_setting('application_name', true),
     address inet DEFAULT inet_client_addr()
   )`,
-  // UNLOGGED: no disk write on the way to a token. A crash of the server forgets a minute of counting,
-  // nothing else.
+  // UNLOGGED, so that issuing a token writes nothing to disk. A crash of the server loses only a minute of
+  // counts.
   `CREATE UNLOGGED TABLE auth.rate_limit (
     bucket text COLLATE "C" PRIMARY KEY,
     free_at timestamptz NOT NULL
@@ -180,17 +180,14 @@ const TABLES = [
 
 const FIRST_BY_IDENTIFIER = 'ORDER BY audit_id LIMIT 10000';
 
-/**
- * Reads the rows it may remove and no others, whatever the statistics say: `ctid` has them fetched one by
- * one.
- */
+/** Reads only the rows to delete, whatever the planner's statistics: `ctid` fetches them one by one. */
 const removeExpired = (table: string): string => `
   DELETE FROM auth.${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM (SELECT ctid, occurred_at FROM auth.${table} ${FIRST_BY_IDENTIFIER}) AS first
     WHERE occurred_at < oldest))`;
 
-// The service may only insert into the audit trail. This is the one way for it to remove rows, and it cannot
-// reach the last 30 days: an attacker who takes over the service cannot wipe the traces.
+// The service may only insert into the audit trail. This function is its only way to delete rows, and it
+// never deletes the last 30 days. So an attacker who takes over the service cannot erase traces.
 const PURGE_AUDIT = `
   CREATE FUNCTION auth.purge_audit(retention_days integer) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -207,8 +204,8 @@ const PURGE_AUDIT = `
     RETURN removed_tokens + removed_revocations;
   END $$`;
 
-// Records the new values of what has changed; of a removed row all it had. Sealed secrets and keys are left
-// out: even sealed they have no business in a trail, and the key that seals them may leak one day.
+// Records the new values of changed columns, and all values of a deleted row. Sealed secrets and keys are
+// left out even though they are sealed, because the sealing key may leak one day.
 const AUDIT_ADMINISTRATION = `CREATE FUNCTION auth.audit_administration() RETURNS trigger
    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    DECLARE
@@ -222,16 +219,15 @@ const AUDIT_ADMINISTRATION = `CREATE FUNCTION auth.audit_administration() RETURN
      RETURN NULL;
    END $$`;
 
-/** The column that names a row, by audited table. */
+/** For each audited table, the column that names a row. */
 const AUDITED = { application: 'application_key', application_secret: 'application_key', signing_key: 'kid' };
 
-// Triggers: the entry belongs to the change whoever makes it, the command line, a replica that generates its
-// own key, or an administrator with psql. They run as the owner, because the service's role may not touch the
-// trail.
+// Triggers record every change, whether made by the command line, a replica that generates its own key, or an
+// administrator with psql. They run as the owner, because the service's role may not write to the trail.
 const TRIGGERS = Object.entries(AUDITED).flatMap(([table, name]) => [
   `CREATE TRIGGER audit AFTER INSERT OR DELETE ON auth.${table}
    FOR EACH ROW EXECUTE FUNCTION auth.audit_administration('${name}')`,
-  // Loading the same development identities again changes nothing, and leaves no entry.
+  // An update without a change leaves no entry, e.g. loading the development identities again.
   `CREATE TRIGGER audit_update AFTER UPDATE ON auth.${table}
    FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION auth.audit_administration('${name}')`,
 ]);

@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The person directory: customers, owners and residents. A stand-in with the columns this service reads. */
+/**
+ * Creates the person directory: customers, owners and residents. A stand-in for the real store, with the
+ * columns that this service reads.
+ */
 export class CreatePersonDirectory1764000000100 implements MigrationInterface {
   readonly name = 'CreatePersonDirectory1764000000100';
 
@@ -16,7 +19,7 @@ export class CreatePersonDirectory1764000000100 implements MigrationInterface {
 }
 
 const PERSON_DIRECTORY = [
-  // user_name_key is folded by the application; personas: Customer, Resident, Owner.
+  // The application folds user_name_key. personas holds bits of Customer, Resident and Owner.
   `CREATE TABLE person_directory.person (
     person_id bigint PRIMARY KEY CHECK (person_id > 0),
     user_name text NOT NULL,
@@ -40,8 +43,8 @@ const PERSON_DIRECTORY = [
 ];
 
 /**
- * The internal legacy store: internal users, security groups and access points. Groups may contain each other
- * in cycles.
+ * Creates the internal legacy store: internal users, security groups and access points. Groups may contain
+ * each other in cycles.
  */
 export class CreateInternalLegacy1764000000200 implements MigrationInterface {
   readonly name = 'CreateInternalLegacy1764000000200';
@@ -90,7 +93,7 @@ const INTERNAL_LEGACY = [
   )`,
 ];
 
-/** The service-provider store: providers and those of their technicians who have an account. */
+/** Creates the service-provider store: providers and their technicians who have an account. */
 export class CreateServiceProviders1764000000300 implements MigrationInterface {
   readonly name = 'CreateServiceProviders1764000000300';
 

@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * The person directory says to which persona a role or facility belongs, where it knows. Nullable: the last
- * release does not write it.
+ * Adds the persona that a role or facility of the person directory belongs to. Nullable, because the
+ * directory may not know it, and the previous release does not write it.
  */
 export class AddPersonaOfAuthority1796200000000 implements MigrationInterface {
   readonly name = 'AddPersonaOfAuthority1796200000000';
@@ -19,7 +19,7 @@ export class AddPersonaOfAuthority1796200000000 implements MigrationInterface {
   }
 }
 
-/** A technician is looked for by provider and name. */
+/** Indexes technicians by provider and name. */
 export class IndexTechnicianNames1796200000100 implements MigrationInterface {
   readonly name = 'IndexTechnicianNames1796200000100';
   readonly transaction = false;

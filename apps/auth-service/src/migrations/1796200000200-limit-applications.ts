@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Applications may be limited to users. Null, which the last release writes: anybody. */
+/**
+ * Adds the users that an application is limited to. Null, which the previous release writes, means any user.
+ */
 export class LimitApplications1796200000200 implements MigrationInterface {
   readonly name = 'LimitApplications1796200000200';
 

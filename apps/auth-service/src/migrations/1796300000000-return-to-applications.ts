@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Single sign-on that ends at an application: the addresses it may end at, and the codes that wait to be
+ * Adds single sign-on that returns to an application: its registered addresses, and codes waiting to be
  * exchanged.
  */
 export class ReturnToApplications1796300000000 implements MigrationInterface {

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Applications that are limited in personas get no administrators unless they may. The last release writes
- * and reads nothing of it.
+ * Adds the permission to act for administrators, which applications limited to some personas do not have by
+ * default. The previous release neither writes nor reads it.
  */
 export class AllowAdministrators1796500000000 implements MigrationInterface {
   readonly name = 'AllowAdministrators1796500000000';

@@ -2,8 +2,9 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Bounds on what callers make grow: quotas of revocations, dates on which they may be purged, and counts of
- * refused token requests. Every new column has a default or is nullable: release 1.0.0 writes none of them.
+ * Adds limits on data that callers can make grow: quotas of revocations, their expiry dates for purging, and
+ * counts of refused token requests. Every new column is nullable or has a default, because release 1.0.0
+ * writes none of them.
  */
 export class BoundRevocations1796510000000 implements MigrationInterface {
   readonly name = 'BoundRevocations1796510000000';
@@ -26,7 +27,7 @@ const STATEMENTS = [
      ADD COLUMN expires_at timestamptz,
      ADD COLUMN own boolean NOT NULL DEFAULT false,
      ADD COLUMN interrupts_at timestamptz(3)`,
-  // UNLOGGED: a crash of the server forgets a minute of counting, nothing else.
+  // UNLOGGED: a crash of the server loses only a minute of counts.
   `CREATE UNLOGGED TABLE auth.revocation_quota (
      subject text COLLATE "C" PRIMARY KEY,
      window_ends_at timestamptz NOT NULL,
@@ -44,7 +45,7 @@ const STATEMENTS = [
      PRIMARY KEY (network, minute)
    )`,
   `CREATE INDEX refusal_count_minute ON auth.refusal_count (minute)`,
-  // The service may not read the audit trail. This tells it of a token only whose it is and when it was
+  // The service may not read the audit trail. This function reveals only a token's subject and when it was
   // issued.
   `CREATE FUNCTION auth.find_issued_token(token_id uuid)
    RETURNS TABLE (subject text, access_issued_at timestamptz, refresh_expires_at timestamptz)
@@ -60,13 +61,15 @@ const STATEMENTS = [
   `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
 ];
 
-/** By itself: a transaction with the locks of two tables and a request that locks them in the other order
- *  would end each other. */
+/**
+ * A separate migration, because a transaction that locks two tables could deadlock with a request that locks
+ * them in the opposite order.
+ */
 export class CountRefusals1796510000050 implements MigrationInterface {
   readonly name = 'CountRefusals1796510000050';
 
   async up(runner: QueryRunner): Promise<void> {
-    // Null: the row is one request. Otherwise it stands for so many refused requests.
+    // The number of refused requests that the row stands for. Null: the row is a single request.
     await runner.query(`ALTER TABLE auth.token_audit ADD COLUMN IF NOT EXISTS refusals integer`);
   }
 
@@ -75,10 +78,10 @@ export class CountRefusals1796510000050 implements MigrationInterface {
   }
 }
 
-/** Indexes of tables that may be large, built while the service writes. */
+/** Creates indexes on possibly large tables, while the service writes. */
 export class IndexRevocations1796510000100 implements MigrationInterface {
   readonly name = 'IndexRevocations1796510000100';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
@@ -91,15 +94,15 @@ export class IndexRevocations1796510000100 implements MigrationInterface {
 }
 
 const INDEXES = [
-  // Finds the token that somebody revokes.
+  // Finds the token that is being revoked.
   { name: 'token_audit_access_token', table: 'token_audit', definition: '(access_token_id)' },
-  // Counts what a caller has revoked of others.
+  // Counts a caller's revocations of other users.
   {
     name: 'revocation_of_others',
     table: 'revocation',
     definition: '(revoked_by_subject, revocation_date) WHERE NOT own',
   },
-  // Find what may be purged before 366 days are over.
+  // Find rows that may be purged before 366 days have passed.
   {
     name: 'revocation_expires_at',
     table: 'revocation',

@@ -7,8 +7,8 @@ const INDEXES = {
 };
 
 /**
- * Finds sessions by whose they are. Release 1.0.0 made these in Sessions1796100000000, where sign-ins waited
- * for them.
+ * Indexes sessions by owner. Release 1.0.0 created these indexes in Sessions1796100000000, which blocked
+ * sign-ins.
  */
 export class SessionsByOwner1796520000000 implements MigrationInterface {
   readonly name = 'SessionsByOwner1796520000000';

@@ -2,7 +2,7 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Tells which revocations nobody has seen committed in time yet. Release 1.0.0 does not write the column: its
+ * Marks revocations whose timely commit is not yet confirmed. Release 1.0.0 does not write the column, so its
  * rows count as confirmed.
  */
 export class ConfirmRevocations1796530000000 implements MigrationInterface {
@@ -28,7 +28,7 @@ const INDEXES = [
     table: 'session_revocation',
     definition: '(revocation_date) WHERE NOT confirmed',
   },
-  // Counts what a caller has revoked of its own.
+  // Counts a caller's revocations of its own tokens.
   {
     name: 'revocation_of_own',
     table: 'revocation',
@@ -36,10 +36,10 @@ const INDEXES = [
   },
 ];
 
-/** Indexes of tables that may be large, built while the service writes. */
+/** Creates indexes on possibly large tables, while the service writes. */
 export class IndexUnconfirmed1796530000100 implements MigrationInterface {
   readonly name = 'IndexUnconfirmed1796530000100';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

@@ -2,9 +2,9 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * What tells a rotation of a refresh token that is old from one whose commit was late, and which application
- * a revocation counts for. Release 1.0.0 writes none of it: what it rotates is judged by its date, and what
- * it revokes counts for no application.
+ * Adds what is needed to distinguish an old rotation of a refresh token from one that committed late, and the
+ * application whose quota a revocation counts against. Release 1.0.0 writes neither: its rotations are judged
+ * by their date, and its revocations count against no application.
  */
 export class LateCommits1796540000000 implements MigrationInterface {
   readonly name = 'LateCommits1796540000000';
@@ -22,8 +22,10 @@ export class LateCommits1796540000000 implements MigrationInterface {
   }
 }
 
-/** By itself: a transaction with the locks of two tables and a request that locks them in the other order
- *  would end each other. */
+/**
+ * A separate migration, because a transaction that locks two tables could deadlock with a request that locks
+ * them in the opposite order.
+ */
 export class CountClients1796540000050 implements MigrationInterface {
   readonly name = 'CountClients1796540000050';
 
@@ -38,17 +40,17 @@ export class CountClients1796540000050 implements MigrationInterface {
   }
 }
 
-// Count what the users of an application have revoked.
+// Count the revocations by an application's users.
 const INDEXES = ['revocation', 'session_revocation'].map((table) => ({
   table,
   name: `${table}_counted_client`,
   definition: '(counted_client, revocation_date) WHERE counted_client IS NOT NULL',
 }));
 
-/** Indexes of tables that may be large, built while the service writes. */
+/** Creates indexes on possibly large tables, while the service writes. */
 export class IndexCountedClients1796540000100 implements MigrationInterface {
   readonly name = 'IndexCountedClients1796540000100';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

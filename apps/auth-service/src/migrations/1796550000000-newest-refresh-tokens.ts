@@ -15,13 +15,13 @@ const BY_ISSUE = {
 };
 
 /**
- * Finds the newest refresh token of a session, which is the unused one, among any number of used ones.
- * Release 1.0.0 finds the tokens of a session by it too. Not a partial index of unused tokens: a plan made
- * for small tables would rotate by it, whatever its size.
+ * Finds a session's newest refresh token, the unused one, among any number of used ones. Release 1.0.0 also
+ * finds a session's tokens by this index. It is not a partial index of unused tokens: a plan cached while the
+ * tables are small would use that index for rotations and keep it however large they grow.
  */
 export class NewestRefreshTokens1796550000000 implements MigrationInterface {
   readonly name = 'NewestRefreshTokens1796550000000';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

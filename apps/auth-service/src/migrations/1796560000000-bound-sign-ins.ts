@@ -1,8 +1,10 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Tells where a single sign-on was begun, so that those of one network can be counted. Release 1.0.0 does
- *  not write the column: its sign-ins count in all only. */
+/**
+ * Adds the network where a single sign-on began, to count sign-ins per network. Release 1.0.0 does not write
+ * the column: its sign-ins count only towards the overall limit.
+ */
 export class BoundSignIns1796560000000 implements MigrationInterface {
   readonly name = 'BoundSignIns1796560000000';
 
@@ -22,10 +24,10 @@ const INDEX = {
   definition: '(network, expires_at)',
 };
 
-/** Built while the service writes: release 1.0.0 did not purge the table. */
+/** Built while the service writes: the table may be large, because release 1.0.0 did not purge it. */
 export class IndexSignIns1796560000100 implements MigrationInterface {
   readonly name = 'IndexSignIns1796560000100';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

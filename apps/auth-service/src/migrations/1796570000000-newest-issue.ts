@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * The newest second in which tokens were issued. A sequence: noting it locks no row, so it holds up no other
- * request. Release 1.0.0 notes nothing.
+ * Adds the newest second in which tokens were issued. It is a sequence, because updating one locks no row and
+ * blocks no other request. Release 1.0.0 does not update it.
  */
 export class NewestIssue1796570000000 implements MigrationInterface {
   readonly name = 'NewestIssue1796570000000';

@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Applications that get no token without a proof. The last release writes and reads nothing of it. */
+/**
+ * Adds applications that need a proof in every flow. The previous release neither writes nor reads the
+ * column.
+ */
 export class ConfidentialApplications1796580000000 implements MigrationInterface {
   readonly name = 'ConfidentialApplications1796580000000';
 

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Up to which refresh token a session's used ones were pruned. Release 1.0.0 prunes none, and calls a pruned
- * one unknown (reason 4).
+ * Adds the issue time up to which a session's used refresh tokens were pruned. Release 1.0.0 prunes none, and
+ * rejects a pruned token as unknown (reason 4).
  */
 export class PruneUsedTokens1796585000000 implements MigrationInterface {
   readonly name = 'PruneUsedTokens1796585000000';

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** When the sign-in began that a code ends. Release 1.0.0 writes none. */
+/** Adds when the sign-in behind a code began. Release 1.0.0 does not write it. */
 export class EvidenceOfCodes1796587000000 implements MigrationInterface {
   readonly name = 'EvidenceOfCodes1796587000000';
 

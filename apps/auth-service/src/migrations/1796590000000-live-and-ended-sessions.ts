@@ -13,12 +13,14 @@ const OLD = {
   refresh_family_user: '(user_id, created_at, family_id) WHERE user_id IS NOT NULL',
 };
 
-/** Finds the sessions of somebody that have not ended, however many have. Release 1.0.0 asks for none that
- *  has ended. `subject IS NOT NULL` is  always true: without it, a plan made for small tables would look for
- *  the session of a token in the whole index. */
+/**
+ * Finds a user's live sessions, however many have ended. Release 1.0.0 never searches for ended sessions.
+ * `subject IS NOT NULL` is always true, but without it a plan cached while the tables are small would look
+ * for a token's session in the whole index.
+ */
 export class LiveAndEndedSessions1796590000000 implements MigrationInterface {
   readonly name = 'LiveAndEndedSessions1796590000000';
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

@@ -4,8 +4,7 @@ import { z } from 'zod';
 import type { Store } from './schemas';
 
 /**
- * Addresses for who owns the tables: each store may have a database of its own, and each database an owner of
- * its own.
+ * Connection URLs of the table owners. Each store may have its own database, and each database its own owner.
  */
 export const ownerAddressShape = {
   DATABASE_URL: postgresAddresses.optional(),
@@ -25,11 +24,11 @@ export const migrationConfigSchema = z
     message: 'is required',
   });
 
-/** The addresses alone, which administration knows too. */
+/** The URLs alone, which the administration commands use too. */
 type OwnerAddresses = Readonly<z.output<z.ZodObject<typeof ownerAddressShape>>>;
 export type MigrationConfig = OwnerAddresses & Partial<Readonly<z.output<typeof migrationConfigSchema>>>;
 
-/** The addresses for one store's schema: its own database's, or else those of the service's. */
+/** Returns the URLs for a store's schema: those of its own database, or else the service's. */
 export function storeUrls(config: MigrationConfig, store: Store): NodeJS.ProcessEnv {
   const url = config[`${store}_DATABASE_URL`];
   if (url === undefined) return serviceUrls(config);
@@ -40,7 +39,7 @@ export function storeUrls(config: MigrationConfig, store: Store): NodeJS.Process
   };
 }
 
-/** The addresses for the service's own schema. */
+/** Returns the URLs for the service's own schema. */
 export function serviceUrls(config: MigrationConfig): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: config.DATABASE_URL,
@@ -53,7 +52,7 @@ function lockLimit({ MIGRATION_LOCK_LIMIT_SECONDS: limit }: MigrationConfig): No
   return limit === undefined ? {} : { MIGRATION_LOCK_LIMIT_SECONDS: String(limit) };
 }
 
-/** The address by which the owner of a store's tables connects. Without a store, of the service's own. */
+/** Returns the URL with which the owner of a store's tables connects. Without a store, the service's own. */
 export function ownerUrl(config: MigrationConfig, store?: Store): string {
   const { MIGRATION_DATABASE_URL, DATABASE_URL } =
     store === undefined ? serviceUrls(config) : storeUrls(config, store);

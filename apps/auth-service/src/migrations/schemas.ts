@@ -56,16 +56,18 @@ import {
 } from './1796510000000-bound-revocations';
 
 /**
- * One schema of this service: what it needs of `@platform/database`, and what the application's role may do
- * there.
+ * A schema of this service: its settings for `@platform/database`, and the privileges of the service's role.
  */
 export interface ServiceSchema {
   settings: Omit<PostgresSettings, 'url' | 'poolSize'>;
-  /** Statements granting the least the running service needs. `role` is a quoted identifier. */
+  /**
+   * Returns statements that grant the privileges which the running service needs, and no more. `role` is a
+   * quoted identifier.
+   */
   grants: (role: string) => string[];
 }
 
-/** A token endpoint answers within seconds even when the database hangs. */
+/** Bounds the response time of a token endpoint when the database hangs. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 function schema(
@@ -85,9 +87,7 @@ function schema(
   };
 }
 
-/**
- * The service's own tables. Applications are administered by the owner role, so the service only reads them.
- */
+/** The service's own tables. The service only reads applications, which the owner role administers. */
 export const AUTH_SCHEMA = schema(
   'auth',
   {
@@ -135,22 +135,22 @@ export const AUTH_SCHEMA = schema(
   },
   (role) => [
     `GRANT SELECT ON ALL TABLES IN SCHEMA auth TO ${role}`,
-    // UPDATE for the purges: `FOR UPDATE SKIP LOCKED` needs it.
+    // The purges need UPDATE for `FOR UPDATE SKIP LOCKED`.
     `GRANT INSERT, UPDATE, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocations, auth.password_lockout TO ${role}`,
-    // Its partitions by name: for purges, and for the previous release.
+    // The partitions by name, for the purges and for release 1.0.0.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation, auth.session_revocation TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-    // Insert-only: not even to be read by the service.
+    // Insert-only: the service may not even read them.
     `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
     `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
-    // Written by triggers, on the owner's behalf.
+    // Only triggers write it, with the owner's privileges.
     `REVOKE ALL ON auth.administration_audit FROM ${role}`,
-    // Once more than in their migration: a restored database has no privileges.
+    // Repeats the migration's REVOKE, because a restored database has lost it.
     `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION auth.purge_audit(integer) TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.rate_limit TO ${role}`,
-    // Quotas of revocations, counts of refusals, recorded snapshots, and whose token an identifier names.
+    // Quotas of revocations, counts of refusals, recorded snapshots, and the owner of a token.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation_quota, auth.refusal_count, auth.recorded_snapshot TO ${role}`,
     `GRANT SELECT, UPDATE ON SEQUENCE auth.newest_issue TO ${role}`,
     `REVOKE ALL ON FUNCTION auth.find_issued_token(uuid) FROM PUBLIC`,
@@ -159,8 +159,7 @@ export const AUTH_SCHEMA = schema(
 );
 
 /**
- * An identity store belongs to others: the service reads it and may only replace a password hash by a
- * stronger one.
+ * Another team owns the store. The service reads it, and may only replace a password hash by a stronger one.
  * @param accounts the table that holds the hashes
  */
 function storeSchema(
@@ -174,10 +173,7 @@ function storeSchema(
   ]);
 }
 
-/**
- * The identity stores' schemas, by what the stores' variables begin with (`PERSON_DIRECTORY_DATABASE_URL`,
- * …).
- */
+/** The identity stores' schemas, by the prefix of their variables (`PERSON_DIRECTORY_DATABASE_URL`, …). */
 export const STORE_SCHEMAS = {
   PERSON_DIRECTORY: storeSchema('person_directory', 'person', {
     entities: PERSON_DIRECTORY_ENTITIES,
@@ -193,16 +189,16 @@ export const STORE_SCHEMAS = {
   }),
 } as const satisfies Record<string, ServiceSchema>;
 
-/** An identity store, as its variables call it. */
+/** An identity store, named by the prefix of its variables. */
 export type Store = keyof typeof STORE_SCHEMAS;
 
 /**
- * Every schema, in the order they are migrated. The service's own comes last: its startup check looks there,
- * and then the others are there too.
+ * Every schema, in the order of migration. The service's own comes last: its startup check looks there, so
+ * the others are complete by then.
  */
 export const SCHEMAS: readonly ServiceSchema[] = [...Object.values(STORE_SCHEMAS), AUTH_SCHEMA];
 
-/** Runs `work` on one connection to a schema's database, as the role of `url`, which owns the tables. */
+/** Runs `work` with one connection to a schema's database. `url` must name the role that owns the tables. */
 export async function withOwnerConnection<T>(
   { settings }: ServiceSchema,
   connection: { url: string; applicationName: string },

@@ -2,15 +2,15 @@ import { z } from 'zod';
 import { TokenRejectionReason } from '../rejections/token-rejection';
 import type { Rejection } from '../rejections/token-rejection';
 
-/** Where a browser goes when its sign-in has ended, and the `state` that it takes along unchanged. */
+/** The address to which the browser returns after a sign-in, with the `state` to return unchanged. */
 export interface ReturnAddress {
   url: string;
   state: string | null;
 }
 
 /**
- * A sign-in that ends at an application: it gets a code, which whoever knows the verifier of the challenge
- * exchanges for tokens.
+ * A sign-in that returns to an application. The application gets a code; exchanging it for tokens needs the
+ * verifier of the PKCE challenge.
  */
 export interface ApplicationReturn extends ReturnAddress {
   applicationKey: string;
@@ -18,11 +18,11 @@ export interface ApplicationReturn extends ReturnAddress {
   codeChallenge: string;
 }
 
-/** What the errors of RFC 6749 section 4.1.2.1 are called. */
+/** Error codes of RFC 6749, section 4.1.2.1. */
 type ReturnError =
   'invalid_request' | 'unauthorized_client' | 'access_denied' | 'server_error' | 'temporarily_unavailable';
 
-/** The address of a browser's application, with parameters added to those that it was registered with. */
+/** Returns the application's address with the result and `state` appended to its registered parameters. */
 export function returnLocation(
   { url, state }: ReturnAddress,
   result: { code: string } | { error: ReturnError },
@@ -33,16 +33,16 @@ export function returnLocation(
   return location.href;
 }
 
-/** What an application is told of a rejection. */
+/** Returns the OAuth error that tells an application of a rejection. */
 export function rejectionError(reason: Rejection): ReturnError {
   if (reason === TokenRejectionReason.AuthenticationFailed) return 'access_denied';
   return reason === TokenRejectionReason.InvalidGrant ? 'unauthorized_client' : 'invalid_request';
 }
 
-/** Requests whose browsers go back to an application, whatever becomes of the request. */
+/** Requests whose response redirects the browser to an application, on success and on failure. */
 const returning = new WeakMap<object, ReturnAddress>();
 
-/** From here on this request is responded to at the application's address. */
+/** Makes any later response to this request redirect to the application's address. */
 export function returnTo(request: { raw: object }, address: ReturnAddress): void {
   returning.set(request.raw, address);
 }
@@ -51,13 +51,13 @@ export function returnAddressOf(request: { raw: object }): ReturnAddress | null 
   return returning.get(request.raw) ?? null;
 }
 
-/** As much of a response as a redirect needs. */
+/** The part of a reply that a redirect needs. */
 interface Redirectable<Reply> {
   code(status: number): Reply;
   headers(headers: Record<string, string>): Reply;
 }
 
-/** Makes a response a redirect whose address no cache and no further page learns. */
+/** Redirects without caching the address or revealing it to the next page. */
 export function redirect<Reply extends Redirectable<Reply>>(
   reply: Reply,
   status: 302 | 303,
@@ -68,22 +68,22 @@ export function redirect<Reply extends Redirectable<Reply>>(
     .headers({ location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
 
-/** A `state` of an application: its own business, but fit for an address and a log. */
+/** An application's opaque `state`, limited to characters that fit a URL and a log. */
 export const returnState = z
   .string()
   .max(1_024)
   .regex(/^[^\p{Cc}\p{Cs}]*$/u);
 export const codeChallenge = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
-/** A verifier of RFC 7636. */
+/** A PKCE verifier (RFC 7636). */
 export const codeVerifier = z.string().regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must be a PKCE code verifier');
 
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 const MAX_URL_LENGTH = 2_000;
 
 /**
- * Whether an address may be registered: https, or http on this machine (development, native applications),
- * without fragment and user. It has to be spelt as browsers spell it, because it is compared letter by
- * letter.
+ * Whether an address may be registered: https, or http to a loopback host (development, native applications),
+ * without fragment or user. It must be spelt as browsers normalise it, because it is compared character by
+ * character.
  */
 export function isReturnUrl(text: string): boolean {
   if (text.length > MAX_URL_LENGTH || !URL.canParse(text)) return false;

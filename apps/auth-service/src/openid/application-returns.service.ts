@@ -11,7 +11,7 @@ import type { ApplicationReturn } from './application-return';
 import { SignOnCodesRepository } from './sign-on-codes.repository';
 import type { ProvenSignOn } from './single-sign-on.service';
 
-/** Sign-ins that end at an application: they begin with its address, and it gets a code for its tokens. */
+/** Sign-ins that return to an application's registered address with a code for its tokens. */
 @Injectable()
 export class ApplicationReturns {
   constructor(
@@ -22,8 +22,8 @@ export class ApplicationReturns {
   ) {}
 
   /**
-   * Where a sign-in with these parameters is to end; null: nowhere but here. Once the address is known to be
-   * the application's own, the request is responded to there.
+   * Reads the application's address from the query. Null: the sign-in ends at this service. Once the address
+   * is verified, any response to the request redirects there.
    * @throws {TokenRejected} InvalidRequest, or InvalidGrant when the application may not use the flow
    */
   async read(
@@ -34,7 +34,8 @@ export class ApplicationReturns {
     if (returnUrl === undefined) return null;
     if (typeof returnUrl !== 'string' || typeof applicationKey !== 'string')
       throw invalid('applicationKey and returnUrl are required, each once.');
-    // One answer for unknown applications and addresses: nobody has proved anything yet.
+    // Unknown applications and unknown addresses get the same response, because the caller has proved nothing
+    // yet.
     await this.assertRegistered(applicationKey, returnUrl);
     await this.applications.assertPermitted('code', applicationKey);
     const state = returnState.nullable().safeParse(query['state'] ?? null);
@@ -46,9 +47,8 @@ export class ApplicationReturns {
   }
 
   /**
-   * Has a request responded to at the address that its sign-in began with, if the application has not
-   * withdrawn that meanwhile.
-   * @throws {TokenRejected} InvalidRequest
+   * Makes responses redirect to the address that the sign-in started with.
+   * @throws {TokenRejected} InvalidRequest if the application has withdrawn the address since
    */
   async resume(request: { raw: object }, target: ApplicationReturn): Promise<void> {
     await this.assertRegistered(target.applicationKey, target.url);
@@ -60,8 +60,10 @@ export class ApplicationReturns {
     throw invalid('This application has not registered this returnUrl.');
   }
 
-  /** The address with which a completed sign-in goes back to its application.
-   *  @throws {TokenRejected} AuthenticationFailed when nobody known has signed in */
+  /**
+   * Returns the application's address with a code for the completed sign-in.
+   * @throws {TokenRejected} AuthenticationFailed when the signed-in user is unknown
+   */
   async complete(target: ApplicationReturn, signedIn: ProvenSignOn, resolution: Resolution): Promise<string> {
     const { applicationKey } = target;
     const subject = resolution.outcome === 'resolved' ? resolution.identity.subject : null;

@@ -11,7 +11,7 @@ describe('isProviderUnavailable', () => {
   it.each<[string, unknown]>([
     ['the error itself', new IdentityProviderUnavailableError('down')],
     ['a wrapped one', libraryError({}, libraryError({}, new IdentityProviderUnavailableError('down')))],
-    ['an answer that is none', libraryError({ code: 'OAUTH_RESPONSE_IS_NOT_JSON' })],
+    ['a response that is not OAuth', libraryError({ code: 'OAUTH_RESPONSE_IS_NOT_JSON' })],
     ['a client refused', libraryError({ code: 'OAUTH_RESPONSE_BODY_ERROR', error: 'invalid_client' })],
   ])('is true for %s', (_, error) => {
     expect(isProviderUnavailable(error)).toBe(true);
@@ -20,7 +20,7 @@ describe('isProviderUnavailable', () => {
   it.each<[string, unknown]>([
     ['a code refused', libraryError({ code: 'OAUTH_RESPONSE_BODY_ERROR', error: 'invalid_grant' })],
     [
-      'what a browser says of the client',
+      'a client error reported by the browser',
       libraryError({ code: 'OAUTH_AUTHORIZATION_RESPONSE_ERROR', error: 'invalid_client' }),
     ],
     ['a wrong claim', libraryError({ code: 'OAUTH_JWT_CLAIM_COMPARISON_FAILED' })],
@@ -31,7 +31,7 @@ describe('isProviderUnavailable', () => {
 });
 
 describe('describeProviderError', () => {
-  it('tells the kind and nothing of causes', () => {
+  it('names the kind of error without its causes', () => {
     const error = libraryError({ code: 'C', error: 'invalid_grant' }, { claims: { secret: 'hunter2' } });
     expect(describeProviderError(error)).toBe('library, C, invalid_grant');
     expect(describeProviderError(libraryError({ error: 'Hunter 2' }))).toBe('library');

@@ -8,37 +8,44 @@ import {
 } from './provider-metadata.client';
 import type { OpenIdSettings, ProviderMetadata } from './provider-metadata.client';
 
-/** What a sign-in is tied to. The provider sees `state`, `nonce`, a hash of the verifier and the age. */
+/**
+ * The values a sign-in is bound to. The provider sees `state`, `nonce`, a hash of the verifier and the
+ * maximum age.
+ */
 export interface SignInTerms {
   state: string;
   nonce: string;
   codeVerifier: string;
-  /** How long ago the user may have proved who they are. Null: a replica of release 1.0.0 began the
-   *  sign-in and asked for no age. */
+  /**
+   * Maximum time in seconds since the user authenticated. Null: a replica of release 1.0.0 started the
+   * sign-in and requested no maximum age.
+   */
   maxAgeSeconds: number | null;
 }
 
-/** Whom the provider has signed in. Only issuer and subject together identify anybody. */
+/** The user that the provider has signed in. Only issuer and subject together identify a user. */
 export interface SignedInSubject {
   issuer: string;
   subject: string;
-  /** When they proved who they are. Null: nobody asked; see `SignInTerms.maxAgeSeconds`. */
+  /** When the user authenticated. Null: no maximum age was requested; see `SignInTerms.maxAgeSeconds`. */
   authTime: Date | null;
 }
 
-/** The OpenID provider: where to send users, and what their coming back means. */
+/** The OpenID provider: builds the sign-in URL and verifies the callback. */
 export class IdentityProvider {
   constructor(
     private readonly settings: OpenIdSettings,
     private readonly provider: ProviderMetadata,
   ) {}
 
-  /** How long ago a user may have proved who they are: no longer than a session and its tokens may last. */
+  /**
+   * Maximum time in seconds since the user authenticated: no longer than a session and its tokens may last.
+   */
   get maxAgeSeconds(): number {
     return this.settings.maxAgeSeconds;
   }
 
-  /** Where the user signs in. @throws {IdentityProviderUnavailableError} */
+  /** Returns the URL where the user signs in. @throws {IdentityProviderUnavailableError} */
   async authorizationUrl({ state, nonce, codeVerifier, maxAgeSeconds }: SignInTerms): Promise<string> {
     const configuration = await this.provider.reachable();
     const url = buildAuthorizationUrl(configuration, {
@@ -51,33 +58,36 @@ export class IdentityProvider {
       code_challenge_method: 'S256',
     });
     if (maxAgeSeconds !== null) url.searchParams.set('max_age', String(maxAgeSeconds));
-    // A provider that does not promise auth_time may not know max_age either, and would answer from an old
-    // session.
+    // A provider that does not promise auth_time may ignore max_age too and reuse an old session.
     if (!promisesAuthTime(configuration.serverMetadata())) url.searchParams.set('prompt', 'login');
     return url.href;
   }
 
-  /** Waits until the provider's metadata is known, so that what comes next fails less often.
-   *  @throws {IdentityProviderUnavailableError} */
+  /**
+   * Loads the provider's metadata in advance, so that the next step is less likely to fail.
+   * @throws {IdentityProviderUnavailableError}
+   */
   async assertKnown(): Promise<void> {
     await this.provider.recent();
   }
 
-  /** Redeems the callback's code and checks the ID token: signature, issuer, audience, lifetime, nonce,
-   *  and that the user has proved who they are as lately as was asked. The browser can change what was
-   *  asked on its way to the provider, so `auth_time` has to be there.
-   *  @throws {TokenRejected} AuthenticationFailed when the provider or a check refuses
-   *  @throws {IdentityProviderUnavailableError} */
+  /**
+   * Redeems the callback's code and checks the ID token: signature, issuer, audience, lifetime, nonce, and
+   * that the user authenticated recently enough. The browser can change the requested `max_age` on its way to
+   * the provider, so `auth_time` is required.
+   * @throws {TokenRejected} AuthenticationFailed when the provider or a check refuses
+   * @throws {IdentityProviderUnavailableError}
+   */
   async identify(callback: Readonly<Record<string, string>>, terms: SignInTerms): Promise<SignedInSubject> {
     const configuration = await this.provider.recent();
     const claims = await this.redeem(configuration, callback, terms);
     this.provider.rememberKeys(configuration);
-    // No database can look for it.
+    // PostgreSQL text cannot hold U+0000.
     if (claims.sub.includes('\u0000')) throw notIdentified('a subject with U+0000');
     return {
       issuer: claims.iss,
       subject: claims.sub,
-      // Not after the ID token itself: nobody has proved anything in the future.
+      // Capped at the issue time of the ID token, so that an authentication is never in the future.
       authTime:
         claims.auth_time === undefined ? null : new Date(Math.min(claims.auth_time, claims.iat) * 1_000),
     };
@@ -88,7 +98,7 @@ export class IdentityProvider {
     callback: Readonly<Record<string, string>>,
     { state, nonce, codeVerifier, maxAgeSeconds }: SignInTerms,
   ): Promise<IDToken> {
-    // The library wants the callback as a URL. It exists in memory only.
+    // The library takes the callback as a URL. This URL exists in memory only.
     const url = new URL(this.settings.redirectUri);
     url.search = new URLSearchParams(callback).toString();
     try {
@@ -97,7 +107,7 @@ export class IdentityProvider {
         expectedNonce: nonce,
         pkceCodeVerifier: codeVerifier,
         idTokenExpected: true,
-        // Demands auth_time. Source: OpenID Connect Core 1.0, 3.1.3.7, point 11.
+        // Requires auth_time. Source: OpenID Connect Core 1.0, 3.1.3.7, point 11.
         ...(maxAgeSeconds === null ? {} : { maxAge: maxAgeSeconds }),
       });
       return tokens.claims()!;

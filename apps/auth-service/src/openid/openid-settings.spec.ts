@@ -42,7 +42,7 @@ describe('configuration of single sign-on', () => {
     expect(openIdSettingsOf(loadConfig(authConfigSchema, REQUIRED))).toBeNull();
   });
 
-  it('has defaults for what is not about the provider', () => {
+  it('has defaults for settings that do not describe the provider', () => {
     expect(openIdSettingsOf(loadConfig(authConfigSchema, { ...REQUIRED, ...OPENID }))).toEqual({
       issuer: OPENID.OPENID_ISSUER,
       clientId: OPENID.OPENID_CLIENT_ID,
@@ -59,11 +59,16 @@ describe('configuration of single sign-on', () => {
     expect(problemsOf({ ...REQUIRED, ...OPENID, [name]: '' })).toEqual([name]);
   });
 
-  it.each(['OPENID_ISSUER', 'OPENID_REDIRECT_URI'])('wants https for %s unless http is allowed', (name) => {
-    const environment = { ...REQUIRED, ...OPENID, [name]: 'http://login.example' };
-    expect(problemsOf(environment)).toEqual([name]);
-    expect(problemsOf({ ...environment, NODE_ENV: 'development', OPENID_HTTP_ALLOWED: 'true' })).toEqual([]);
-  });
+  it.each(['OPENID_ISSUER', 'OPENID_REDIRECT_URI'])(
+    'requires https for %s unless http is allowed',
+    (name) => {
+      const environment = { ...REQUIRED, ...OPENID, [name]: 'http://login.example' };
+      expect(problemsOf(environment)).toEqual([name]);
+      expect(problemsOf({ ...environment, NODE_ENV: 'development', OPENID_HTTP_ALLOWED: 'true' })).toEqual(
+        [],
+      );
+    },
+  );
 
   it('never allows http in production', () => {
     expect(problemsOf({ ...REQUIRED, ...OPENID, OPENID_HTTP_ALLOWED: 'true' })).toEqual([
@@ -71,7 +76,7 @@ describe('configuration of single sign-on', () => {
     ]);
   });
 
-  it('wants the openid scope first', () => {
+  it('requires openid as the first scope', () => {
     expect(problemsOf({ ...REQUIRED, ...OPENID, OPENID_SCOPE: 'openid profile api://x/.default' })).toEqual(
       [],
     );

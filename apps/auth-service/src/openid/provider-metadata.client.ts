@@ -15,20 +15,17 @@ import type { ClientAuth, CustomFetch, ExportedJWKSCache, ServerMetadata } from 
 import type { AuthConfig } from '../config';
 
 /**
- * The identity provider cannot be reached, is out of order, or does not know this service as its client.
- * Nothing is said about the user, so the caller gets an outage.
+ * The identity provider is unreachable, broken, or does not accept this service as its client. This says
+ * nothing about the user, so the caller gets a 503.
  */
 export class IdentityProviderUnavailableError extends Error {
   override readonly name = 'IdentityProviderUnavailableError';
 }
 
-/**
- * OAuth errors that are about this service, not about the user or the sign-in: its registration with the
- * provider is wrong.
- */
+/** OAuth errors about this service's registration with the provider, not about the user or the sign-in. */
 const CLIENT_ERRORS: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client']);
-/** Codes of the library for responses that are no OAuth responses at all, e.g. a proxy's maintenance page. */
-const UNUSABLE_ANSWERS: ReadonlySet<unknown> = new Set([
+/** The library's error codes for responses that are not OAuth, e.g. a proxy's maintenance page. */
+const UNUSABLE_RESPONSES: ReadonlySet<unknown> = new Set([
   'OAUTH_RESPONSE_IS_NOT_JSON',
   'OAUTH_RESPONSE_IS_NOT_CONFORM',
   'OAUTH_WWW_AUTHENTICATE_CHALLENGE',
@@ -36,15 +33,15 @@ const UNUSABLE_ANSWERS: ReadonlySet<unknown> = new Set([
 const MAX_CAUSES = 5;
 
 /**
- * True when an error of the OpenID library, or what caused it, means that the provider could not do its work;
- * false when the provider, or the check of its ID token, refused the sign-in.
+ * Whether an error of the OpenID library, or one of its causes, means that the provider could not do its
+ * work. False if the provider, or the check of its ID token, refused the sign-in.
  */
 export function isProviderUnavailable(error: unknown): boolean {
   let current = error;
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth += 1) {
     if (current instanceof IdentityProviderUnavailableError) return true;
     const { code, error: oauthError } = current as { code?: unknown; error?: unknown };
-    if (UNUSABLE_ANSWERS.has(code)) return true;
+    if (UNUSABLE_RESPONSES.has(code)) return true;
     // In a callback this error comes from the browser's form and proves nothing.
     if (code === 'OAUTH_RESPONSE_BODY_ERROR' && CLIENT_ERRORS.has(oauthError)) return true;
     current = current.cause;
@@ -53,9 +50,9 @@ export function isProviderUnavailable(error: unknown): boolean {
 }
 
 /**
- * What may be logged of an error of the OpenID library: its kind. Its causes hold codes, tokens and claims,
- * and the `error` of a callback is whatever a browser sent, so only what looks like an OAuth error code is
- * shown.
+ * Describes an error of the OpenID library for the log, by its kind only. Its causes contain codes, tokens
+ * and claims. A callback's `error` is sent by the browser, so it is shown only if it looks like an OAuth
+ * error code.
  */
 export function describeProviderError(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
@@ -64,21 +61,21 @@ export function describeProviderError(error: unknown): string {
   return [error.message, code, kind].filter((part) => typeof part === 'string').join(', ');
 }
 
-/** Everything that single sign-on is configured with. */
+/** The settings of single sign-on. */
 export interface OpenIdSettings {
   issuer: string;
   clientId: string;
   clientSecret: string;
   redirectUri: string;
   scope: string;
-  /** How long ago a user may have proved who they are. */
+  /** Maximum time in seconds since the user authenticated. */
   maxAgeSeconds: number;
   timeoutMs: number;
   /** Development only: issuer and redirect URI may be http. */
   httpAllowed: boolean;
 }
 
-/** The settings, or null where single sign-on is not configured. */
+/** Returns the settings, or null if single sign-on is not configured. */
 export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
   const {
     OPENID_ISSUER: issuer,
@@ -86,7 +83,7 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
     OPENID_CLIENT_SECRET: clientSecret,
     OPENID_REDIRECT_URI: redirectUri,
   } = config;
-  // The schema has seen to it that either all are there or none.
+  // The configuration schema guarantees that all or none are set.
   if (!issuer || !clientId || !clientSecret || !redirectUri) return null;
   return {
     issuer,
@@ -100,17 +97,17 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
   };
 }
 
-/** How old the provider's metadata may be when a sign-in is completed. */
+/** Maximum age of the provider's metadata when a sign-in is completed. */
 const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
 /**
- * How old when one is started: a provider that is down is noticed before the user is sent there, and yet a
- * flood of started sign-ins is no flood for the provider.
+ * Maximum age when a sign-in is started. Short enough to notice a provider that is down before the user is
+ * sent there, and long enough that a flood of sign-ins does not flood the provider.
  */
 const METADATA_FRESH_MS = SECOND_MS;
 /**
- * The library looks for a new key in the provider's key set only when the set is at least this old, in
- * seconds. Sets are presented as that old, so that a rotation is noticed at once; the library still drops
- * them when they look 300 s old.
+ * Age in seconds that key sets are presented with. The library fetches a new key set for an unknown key only
+ * if the cached set is at least this old, so a key rotation is noticed at once. The library still drops sets
+ * that look 300 s old.
  */
 const KEY_SET_AGE_SECONDS = 60;
 const TOO_MANY_REQUESTS = 429;
@@ -120,10 +117,7 @@ interface KnownProvider {
   readAtMs: number;
 }
 
-/**
- * What is known of the identity provider: its metadata and its keys, each read over HTTP and kept for a
- * while.
- */
+/** The identity provider's metadata and keys, fetched over HTTP and cached. */
 export class ProviderMetadata {
   private known: KnownProvider | null = null;
   private reading: Promise<KnownProvider> | null = null;
@@ -137,27 +131,30 @@ export class ProviderMetadata {
     this.fetch = providerFetch(settings.timeoutMs);
   }
 
-  /** A provider that answered within the last second. @throws {IdentityProviderUnavailableError} */
+  /**
+   * Returns the configuration of a provider that responded within the last second.
+   * @throws {IdentityProviderUnavailableError}
+   */
   async reachable(): Promise<Configuration> {
     return this.configurationOf(await this.notOlderThan(METADATA_FRESH_MS));
   }
 
   /**
-   * The provider as it was at most ten minutes ago.
-   * @throws {IdentityProviderUnavailableError} when it must be asked and is down
+   * Returns the configuration of the provider, read at most ten minutes ago.
+   * @throws {IdentityProviderUnavailableError} when it must be read again and the provider is down
    */
   async recent(): Promise<Configuration> {
     return this.configurationOf(await this.notOlderThan(METADATA_MAX_AGE_MS));
   }
 
-  /** Keeps the keys that a sign-in has downloaded for the next one. */
+  /** Caches the keys that this sign-in has downloaded, for the next sign-in. */
   rememberKeys(configuration: Configuration): void {
     const used = getJwksCache(configuration);
     if (used === undefined || used.uat === agedUat(this.keySet)) return;
     this.keySet = { jwks: used.jwks, uat: used.uat };
   }
 
-  /** The next sign-in downloads the keys again. */
+  /** Makes the next sign-in download the keys again. */
   forgetKeys(): void {
     this.keySet = null;
   }
@@ -165,7 +162,7 @@ export class ProviderMetadata {
   private async notOlderThan(maxAgeMs: number): Promise<ServerMetadata> {
     const { known } = this;
     if (known !== null && this.clock.monotonicMs() - known.readAtMs <= maxAgeMs) return known.metadata;
-    // Callers that come meanwhile share one request.
+    // Concurrent callers share one request.
     this.reading ??= this.read().finally(() => {
       this.reading = null;
     });
@@ -191,8 +188,8 @@ export class ProviderMetadata {
   }
 
   /**
-   * One sign-in's view of the provider. Each has its own, because the library caches keys per configuration
-   * by rules that notice a rotation only after a minute.
+   * Builds the library's configuration for one sign-in. A shared one would cache keys by rules that notice a
+   * rotation only after a minute.
    */
   private configurationOf(metadata: ServerMetadata): Configuration {
     const { clientId, clientSecret, httpAllowed } = this.settings;
@@ -213,10 +210,9 @@ export class ProviderMetadata {
 }
 
 /**
- * The library looks at an endpoint only when it uses it, which is too late for a response that tells an
- * outage from a refusal.
- * @throws {IdentityProviderUnavailableError} when an endpoint that the code flow needs is missing or no
- * address to use
+ * Checks the endpoints early. The library checks an endpoint only on use, when the response can no longer
+ * distinguish an outage from a refusal.
+ * @throws {IdentityProviderUnavailableError} if an endpoint of the code flow is missing or has no usable URL
  */
 function assertEndpoints(metadata: ServerMetadata, httpAllowed: boolean): void {
   const protocols = httpAllowed ? ['https:', 'http:'] : ['https:'];
@@ -234,8 +230,8 @@ function agedUat(keySet: ExportedJWKSCache | null): number {
 }
 
 /**
- * The secret goes where the provider wants it; by default into the Authorization header. Source: OpenID
- * Connect Discovery 1.0, 3.
+ * Chooses how to send the client secret: in the Authorization header, unless the provider supports only the
+ * form. Source: OpenID Connect Discovery 1.0, 3.
  */
 function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
@@ -245,15 +241,14 @@ function clientAuth(metadata: ServerMetadata, clientSecret: string): ClientAuth 
 }
 
 /**
- * A fetch for the OpenID library whose every request, its body included, ends within `timeoutMs`. It throws
- * IdentityProviderUnavailableError where the provider cannot be reached or says itself that it is out of
- * order.
+ * Returns a fetch for the OpenID library that limits each request, including its body, to `timeoutMs`. It
+ * throws IdentityProviderUnavailableError if the provider is unreachable or responds with 429 or 5xx.
  */
 function providerFetch(timeoutMs: number): CustomFetch {
   return async (url, options) => {
     const { host } = new URL(url);
     const { method, redirect } = options;
-    // The library's own limit covers each call with all its requests; this one covers each request.
+    // The library's own limit covers a call with all its requests; this one covers a single request.
     const signal = AbortSignal.timeout(timeoutMs);
     const received = await request(host, async () => {
       const response = await fetch(url, {

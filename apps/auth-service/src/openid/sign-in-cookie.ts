@@ -1,21 +1,21 @@
-/** How long a started sign-in may take, in seconds; the cookie lives as long. */
+/** Maximum duration of a sign-in in seconds, and the lifetime of its cookie. */
 export const SIGN_IN_LIFETIME_SECONDS = 600;
 
 /** 32 random bytes in base64url. */
 const BROWSER_SECRET = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * Name of the cookie that binds sign-ins to a browser. `__Host-` keeps other hosts of the domain from setting
- * it; browsers accept that prefix with Secure only, so plain http has another name.
+ * Name of the cookie that binds sign-ins to a browser. `__Host-` prevents other hosts of the domain from
+ * setting it. Browsers accept that prefix only with Secure, so plain http needs another name.
  */
 export function signInCookieName(httpAllowed: boolean): string {
   return httpAllowed ? 'openid-browser' : '__Host-openid-browser';
 }
 
 /**
- * A Set-Cookie value. SameSite=None, because the provider's form_post is a cross-site POST, for which
- * browsers leave Lax cookies out. Over plain http browsers refuse SameSite=None; there provider and service
- * share a host, which is one site.
+ * Formats the Set-Cookie value. It needs SameSite=None, because the provider's form_post is a cross-site
+ * POST, for which browsers do not send Lax cookies. Over plain http browsers reject SameSite=None; there the
+ * provider and the service must share a host, and so a site.
  * @param secret 32 bytes in base64url
  */
 export function formatSignInCookie(secret: string, httpAllowed: boolean): string {
@@ -24,8 +24,8 @@ export function formatSignInCookie(secret: string, httpAllowed: boolean): string
 }
 
 /**
- * The browser's secret in a Cookie header, or null when there is none of the right form. A name given twice
- * counts as none: somebody else may have put one of them there.
+ * Returns the browser's secret from a Cookie header, or null if none is valid. A cookie that occurs twice is
+ * ignored, because an attacker may have set one of the two.
  */
 export function readSignInCookie(header: string | undefined, httpAllowed: boolean): string | null {
   const prefix = `${signInCookieName(httpAllowed)}=`;

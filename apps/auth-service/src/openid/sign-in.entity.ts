@@ -1,8 +1,8 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
- * A code with which an application fetches the tokens of a sign-in, once. Nothing in it is of use to somebody
- * who reads the table.
+ * A one-time code with which an application fetches the tokens of a sign-in. Reading the table does not allow
+ * using it.
  */
 @Entity({ schema: 'auth', name: 'sign_on_code' })
 @Index('sign_on_code_expires_at', ['expiresAt'])
@@ -17,7 +17,7 @@ export class SignOnCode {
   @Column({ type: 'bytea', name: 'code_challenge' })
   codeChallenge!: Buffer;
 
-  /** Whom the provider has signed in; they are resolved anew when the code is exchanged. */
+  /** The issuer of the signed-in user. The user is resolved again when the code is exchanged. */
   @Column({ type: 'text', collation: 'C' })
   issuer!: string;
 
@@ -28,7 +28,8 @@ export class SignOnCode {
   authTime!: Date;
 
   /**
-   * When the sign-in began that it ends. Null: a replica of release 1.0.0 made the code, and the code counts.
+   * When the sign-in behind this code began. Null: a replica of release 1.0.0 made the code, which is still
+   * valid.
    */
   @Column({ type: 'timestamptz', name: 'evidence_at', nullable: true })
   evidenceAt!: Date | null;
@@ -37,7 +38,7 @@ export class SignOnCode {
   expiresAt!: Date;
 }
 
-/** A sign-in under way at the identity provider. Nothing in it is of use to somebody who reads the table. */
+/** A sign-in in progress at the identity provider. Reading the table does not allow completing it. */
 @Entity({ schema: 'auth', name: 'openid_sign_in' })
 @Index('openid_sign_in_expires_at', ['expiresAt'])
 @Index('openid_sign_in_network', ['network', 'expiresAt'])
@@ -49,16 +50,18 @@ export class OpenIdSignIn {
   @Column({ type: 'bytea', name: 'browser_hash' })
   browserHash!: Buffer;
 
-  /** Sealed nonce, code verifier and where the sign-in ends. */
+  /** The sealed nonce, code verifier, maximum age, and the application's return address. */
   @Column({ type: 'bytea', name: 'sealed_secrets' })
   sealedSecrets!: Buffer;
 
-  /** The application that was named. It is looked up once somebody has signed in. */
+  /** The application named by the request. It is looked up only after the user has signed in. */
   @Column({ type: 'text', name: 'application_key', collation: 'C', nullable: true })
   applicationKey!: string | null;
 
-  /** Where it was begun: an IPv4 address, the /48 network of an IPv6 address, or `unknown`. Release 1.0.0
-   *  writes none. */
+  /**
+   * The network where the sign-in started: an IPv4 address, the /48 network of an IPv6 address, or `unknown`.
+   * Null: written by release 1.0.0.
+   */
   @Column({ type: 'text', collation: 'C', nullable: true })
   network!: string | null;
 

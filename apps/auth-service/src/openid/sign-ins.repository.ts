@@ -10,25 +10,25 @@ import type { SignInTerms } from './identity-provider.client';
 import type { OpenIdSignIn } from './sign-in.entity';
 import { SIGN_IN_LIFETIME_SECONDS } from './sign-in-cookie';
 
-/** Where a sign-in begins. */
+/** The browser and the network that started a sign-in. */
 export interface SignInOrigin {
-  /** In the cookie of the browser. */
+  /** The secret in the browser's cookie. */
   browserSecret: string;
   /** See `OpenIdSignIn.network`. */
   network: string;
 }
 
-/** Whom a sign-in is for. */
+/** The application that a sign-in is for. */
 export interface SignInPurpose {
-  /** The application that was named. Only where `returnTo` is set it is known to exist. */
+  /** The application named by the request. It is verified only if `returnTo` is set. */
   applicationKey: string | null;
-  /** Where it ends; null: here. */
+  /** The application's address to return to. Null: the sign-in ends at this service. */
   returnTo: ApplicationReturn | null;
 }
 
-/** A sign-in that its own browser has come back with. */
+/** A sign-in resumed by the browser that started it. */
 export interface ResumedSignIn extends SignInTerms, SignInPurpose {
-  /** By the database's clock. */
+  /** When the sign-in began, by the database's clock. */
   begunAt: Date;
 }
 
@@ -36,9 +36,9 @@ type TakenSignIn = Pick<OpenIdSignIn, 'sealedSecrets' | 'applicationKey'> & Pick
 
 const IS_WAITING = isStillToCome('expires_at', SIGN_IN_LIFETIME_SECONDS);
 
-// Hand-written SQL: one statement, so that of several callbacks with one state, on whichever replicas,
-// exactly one gets the row. The wrong browser takes nothing: knowing somebody's state must not be enough to
-// spoil their sign-in.
+// Hand-written SQL: of concurrent callbacks with one state, on any replicas, exactly one gets the row.
+// Another browser's request does not consume the row, so knowing a state is not enough to break someone's
+// sign-in.
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.openid_sign_in WHERE state_hash = $1 AND browser_hash = $2 AND ${IS_WAITING}
@@ -48,8 +48,8 @@ const TAKE = `
     expires_at - interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds' AS "begunAt"
   FROM taken`;
 
-// By hand: it counts and inserts in one round trip. Requests that come at the same instant do not see each
-// other's rows, so a network may exceed its limit $6 by as many as there are connections.
+// Hand-written SQL: counts and inserts in one round trip. Concurrent requests do not see each other's rows,
+// so a network may exceed its limit $6 by up to the number of connections.
 const STORE = `
   INSERT INTO auth.openid_sign_in (state_hash, browser_hash, sealed_secrets, application_key, network, expires_at)
   SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, now() + interval '${String(SIGN_IN_LIFETIME_SECONDS)} seconds'
@@ -65,7 +65,10 @@ const COUNT_WAITING = `
 
 export const PURGE_SIGN_INS = purgeBatch('openid_sign_in', 'expires_at < now()', 'expires_at');
 
-/** Sign-ins under way: started on one replica, completed on any, once, by the browser that started them. */
+/**
+ * Sign-ins in progress. A sign-in is started on one replica and completed once, on any replica, by the same
+ * browser.
+ */
 @Injectable()
 export class SignInsRepository {
   constructor(
@@ -73,9 +76,11 @@ export class SignInsRepository {
     private readonly secretBox: SecretBox,
   ) {}
 
-  /** Stores a sign-in unless as many of its network wait as may. It expires by the database's clock, which
-   *  all replicas share.
-   *  @returns whether it was stored */
+  /**
+   * Stores a sign-in, unless the network already has `networkLimit` waiting. It expires by the database's
+   * clock, which all replicas share.
+   * @returns whether it was stored
+   */
   async store(
     terms: SignInTerms,
     { browserSecret, network }: SignInOrigin,
@@ -96,14 +101,14 @@ export class SignInsRepository {
     return stored.length > 0;
   }
 
-  /** How many sign-ins wait, counted up to `limit`. */
+  /** Counts the waiting sign-ins, up to `limit`. */
   async countWaiting(limit: number): Promise<number> {
     const [row] = await this.dataSource.query<{ waiting: number }[]>(COUNT_WAITING, [limit]);
     return row!.waiting;
   }
 
   /**
-   * The sign-in with this state, which is used up by it. Null when it is unknown, expired, used before or
+   * Returns the sign-in with this state and deletes it. Null if it is unknown, expired, already used or
    * another browser's.
    */
   async resume(state: string, browserSecret: string): Promise<ResumedSignIn | null> {
@@ -111,7 +116,7 @@ export class SignInsRepository {
     const [taken] = await this.dataSource.query<TakenSignIn[]>(TAKE, [stateHash, sha256(browserSecret)]);
     if (taken === undefined) return null;
     const plain = this.secretBox.open(purposeOf(stateHash), taken.sealedSecrets).toString();
-    // Release 1.0.0 stores no age.
+    // Release 1.0.0 stored no maximum age.
     const [nonce, codeVerifier, returnTo, maxAgeSeconds = null] = JSON.parse(plain) as [
       string,
       string,
@@ -128,8 +133,7 @@ export function newSignInTerms(maxAgeSeconds: number): SignInTerms {
 }
 
 /**
- * 32 bytes in base64url: what OAuth asks of states, nonces and PKCE verifiers alike, and the secret of a
- * browser.
+ * Returns 32 random bytes in base64url: a valid OAuth state, nonce and PKCE verifier, and a browser's secret.
  */
 export function randomSecret(): string {
   return randomBytes(32).toString('base64url');
@@ -139,7 +143,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** What a sealed sign-in is bound to. */
+/** Returns the purpose that a sealed sign-in is bound to. */
 function purposeOf(stateHash: Buffer): string {
   return `openid-sign-in:${stateHash.toString('base64url')}`;
 }

@@ -9,12 +9,12 @@ import { SignOnCode } from './sign-in.entity';
 import { randomSecret } from './sign-ins.repository';
 import type { ProvenSignOn } from './single-sign-on.service';
 
-/** How long an application has to fetch its tokens. */
+/** Lifetime of a code in seconds. */
 const LIFETIME_SECONDS = 60;
 
-// Hand-written SQL: one statement, so that of several requests with one code, on whichever replicas, exactly
-// one gets the row. Whoever lacks the verifier takes nothing: an overheard code must not be enough to spoil a
-// sign-in.
+// Hand-written SQL: of concurrent requests with one code, on any replicas, exactly one gets the row. A
+// request without the right verifier does not consume the row, so an intercepted code is not enough to break
+// a sign-in.
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.sign_on_code
@@ -26,19 +26,19 @@ const TAKE = `
 
 export const PURGE_SIGN_ON_CODES = purgeBatch('sign_on_code', 'expires_at < now()', 'expires_at');
 
-/** A code as a request names it, with the verifier of its challenge. */
+/** A code as sent by the application, with the verifier of its challenge. */
 export interface PresentedCode {
   applicationKey: string;
   code: string;
   codeVerifier: string;
 }
 
-/** The sign-in that a code stands for. */
+/** The sign-in behind a redeemed code. */
 export interface TakenCode extends ProvenSignOn {
   expiresAt: Date;
 }
 
-/** Codes of completed sign-ins: made on one replica, exchanged on any, once. */
+/** One-time codes of completed sign-ins. A code is made on one replica and may be exchanged on any. */
 @Injectable()
 export class SignOnCodesRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -52,7 +52,7 @@ export class SignOnCodesRepository {
     return rows.length > 0;
   }
 
-  /** Makes a code. It expires by the database's clock, which all replicas share. */
+  /** Creates a code. It expires by the database's clock, which all replicas share. */
   async create(
     { applicationKey, codeChallenge }: ApplicationReturn,
     { issuer, subject, authTime, evidenceAt }: ProvenSignOn,
@@ -77,8 +77,8 @@ export class SignOnCodesRepository {
   }
 
   /**
-   * Whose sign-in a code stands for; that uses it up. Null when it is unknown, expired, used, another
-   * application's, or the verifier is another's.
+   * Returns the sign-in behind a code and deletes the code. Null if the code is unknown, expired, used or
+   * another application's, or if the verifier does not match.
    */
   async take({ applicationKey, code, codeVerifier }: PresentedCode): Promise<TakenCode | null> {
     const parameters = [sha256(code), applicationKey, sha256(codeVerifier)];
@@ -86,7 +86,7 @@ export class SignOnCodesRepository {
     return taken ?? null;
   }
 
-  /** Makes a code that was taken good again, for as long as it would have been. */
+  /** Restores a taken code with its original expiry. */
   async giveBack({ applicationKey, code, codeVerifier }: PresentedCode, taken: TakenCode): Promise<void> {
     const { issuer, subject, authTime, evidenceAt, expiresAt } = taken;
     await this.insert({

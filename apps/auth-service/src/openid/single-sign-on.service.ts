@@ -9,18 +9,16 @@ import type { ResumedSignIn, SignInPurpose } from './sign-ins.repository';
 import { SignInsRepository, newSignInTerms, randomSecret } from './sign-ins.repository';
 import { WaitingSignIns } from './waiting-sign-ins.service';
 
-/**
- * What the identity provider has the browser post: strings by name, `state` and `code` or `error` among them.
- */
+/** The form fields that the browser posts for the identity provider: `state`, and `code` or `error`. */
 export type Callback = Readonly<Record<string, string>> & { readonly state: string };
 
-/** Whom the provider has signed in, and since when the sign-in has been under way. */
+/** The signed-in user, and when the sign-in began. */
 export interface ProvenSignOn extends SignedInSubject {
-  /** The database's time when it began. What is revoked afterwards may be what it rests on. */
+  /** The database's time when the sign-in began. A revocation after this instant may concern its evidence. */
   evidenceAt: Date;
 }
 
-/** Where a browser is sent to sign in, and the cookie it takes along. */
+/** The URL to which the browser is sent to sign in, and its cookie. */
 export interface StartedSignIn {
   authorizationUrl: string;
   cookie: string;
@@ -42,11 +40,12 @@ export class SingleSignOn {
   }
 
   /**
-   * Starts a sign-in. A browser keeps its secret, so that sign-ins in two of its tabs do not spoil each
-   * other.
+   * Starts a sign-in. The browser keeps its existing secret, so that sign-ins in two of its tabs do not
+   * interfere.
    * @param cookies the Cookie header
    * @throws {TokenRejected} InvalidRequest when single sign-on is not configured
-   * @throws {TokenRateExceeded} or {TooMuchWorkError} when too many wait for their users
+   * @throws {TokenRateExceeded} when too many sign-ins of the network are waiting
+   * @throws {TooMuchWorkError} when too many are waiting in all
    * @throws {IdentityProviderUnavailableError}
    */
   async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {
@@ -54,7 +53,7 @@ export class SingleSignOn {
     const { OPENID_HTTP_ALLOWED: httpAllowed } = this.config;
     await this.waiting.assertRoom();
     const terms = newSignInTerms(provider.maxAgeSeconds);
-    // The provider comes first: nothing is stored for a sign-in that cannot begin.
+    // Asks the provider first, so that nothing is stored for a sign-in that cannot start.
     const authorizationUrl = await provider.authorizationUrl(terms);
     const browserSecret = readSignInCookie(cookies, httpAllowed) ?? randomSecret();
     await this.waiting.store(terms, browserSecret, purpose);
@@ -62,10 +61,10 @@ export class SingleSignOn {
   }
 
   /**
-   * Takes up the sign-in that a callback belongs to; it cannot be taken up again.
-   * @throws {TokenRejected} InvalidRequest when there is none for this state and browser
-   * @throws {IdentityProviderUnavailableError} when nothing is known of the provider; the sign-in then stays
-   * as it is
+   * Resumes the sign-in of a callback and consumes it.
+   * @throws {TokenRejected} InvalidRequest if this browser has no sign-in with this state
+   * @throws {IdentityProviderUnavailableError} when the provider's metadata is unavailable; the sign-in is
+   * then not consumed
    */
   async resume(callback: Callback, cookies: string | undefined): Promise<ResumedSignIn> {
     const provider = this.provider();
@@ -77,9 +76,11 @@ export class SingleSignOn {
     return signIn;
   }
 
-  /** Whom the provider has signed in.
-   *  @throws {TokenRejected} AuthenticationFailed
-   *  @throws {IdentityProviderUnavailableError} */
+  /**
+   * Returns the user that the provider has signed in.
+   * @throws {TokenRejected} AuthenticationFailed
+   * @throws {IdentityProviderUnavailableError}
+   */
   async identify(callback: Callback, signIn: ResumedSignIn): Promise<ProvenSignOn> {
     return { ...(await this.provider().identify(callback, signIn)), evidenceAt: signIn.begunAt };
   }
@@ -90,7 +91,7 @@ export class SingleSignOn {
   }
 }
 
-/** One response for all, so that nobody learns which states exist. */
+/** All cases get the same response, so that it does not reveal which states exist. */
 function noSuchSignIn(privateDetail: string): TokenRejected {
   const detail = 'There is no such sign-in under way in this browser. Start again.';
   return new TokenRejected(TokenRejectionReason.InvalidRequest, detail, { privateDetail });

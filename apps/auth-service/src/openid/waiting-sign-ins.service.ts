@@ -11,15 +11,18 @@ import type { SignInTerms } from './identity-provider.client';
 import { SignInsRepository } from './sign-ins.repository';
 import type { SignInPurpose } from './sign-ins.repository';
 
-/** When somebody whose address has too many sign-ins under way is to try again: places become free as
- *  users sign in. */
+/**
+ * Retry-After, in seconds, for a network with too many sign-ins in progress. Slots become free as users sign
+ * in.
+ */
 const RETRY_AFTER_SECONDS = 30;
-/** How long a network is known to be full without asking the database. */
+/** How long, in seconds, a network is remembered as full without asking the database. */
 const KNOWN_FULL_SECONDS = 1;
 
-/** Bounds how many sign-ins wait for their users: anybody may begin one, and each is a row for up to ten
- *  minutes. There is no bound for an application, because whoever names one need not be it: strangers
- *  could use up its places. */
+/**
+ * Limits the number of waiting sign-ins. Anyone may start one, and each is a row for up to ten minutes. There
+ * is no limit per application, because a request can name any application: strangers could use up its slots.
+ */
 @Injectable()
 export class WaitingSignIns {
   private readonly fullNetworks: RefusedBuckets;
@@ -36,15 +39,17 @@ export class WaitingSignIns {
     this.fullNetworks = new RefusedBuckets(clock);
     this.refusals = metrics.counter(
       'auth_sign_ins_refused_total',
-      'Single sign-ons that were not begun because too many wait for their users',
+      'Single sign-ons refused because too many wait for their users',
       ['reason'],
     );
     for (const reason of ['per-address', 'in-all']) this.refusals.inc({ reason }, 0);
   }
 
-  /** Refuses what need not be begun.
-   *  @throws {TokenRateExceeded} when as many sign-ins of the address wait as may
-   *  @throws {TooMuchWorkError} when as many wait in all */
+  /**
+   * Checks the limits before a sign-in starts.
+   * @throws {TokenRateExceeded} when the network's limit is reached
+   * @throws {TooMuchWorkError} when the overall limit is reached
+   */
   async assertRoom(): Promise<void> {
     if (this.fullNetworks.waitSeconds(currentNetwork()) !== null) throw this.refuseNetwork(true);
     const { waiting } = await this.waitingInAll();
@@ -53,7 +58,10 @@ export class WaitingSignIns {
     throw new TooMuchWorkError('too many sign-ins wait for their users');
   }
 
-  /** Stores a sign-in of the current request. @throws {TokenRateExceeded} as `assertRoom` */
+  /**
+   * Stores a sign-in of the current request.
+   * @throws {TokenRateExceeded} when the network's limit is reached
+   */
   async store(terms: SignInTerms, browserSecret: string, purpose: SignInPurpose): Promise<void> {
     const network = currentNetwork();
     const limit = this.config.OPENID_WAITING_SIGN_INS_PER_ADDRESS;
@@ -65,12 +73,15 @@ export class WaitingSignIns {
     if (this.known !== null) this.known.waiting += 1;
   }
 
-  /** How many wait on all replicas. Counting costs by their number, so it is done once a second at most;
-   *  what this replica begins meanwhile is added, what others begin is not. */
+  /**
+   * Returns the number of waiting sign-ins on all replicas. Counting takes time in proportion to their
+   * number, so the count is cached for 1 s. Sign-ins that this replica starts in that time are added; those
+   * of other replicas are not.
+   */
   private async waitingInAll(): Promise<{ waiting: number }> {
     const { known } = this;
     if (known !== null && this.clock.monotonicMs() - known.countedAtMs < SECOND_MS) return known;
-    // Requests that come meanwhile share one count.
+    // Concurrent requests share one count.
     this.counting ??= this.count().finally(() => {
       this.counting = null;
     });

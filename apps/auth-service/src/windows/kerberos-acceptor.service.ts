@@ -16,14 +16,14 @@ interface KerberosServer {
 }
 
 /**
- * Tickets cannot be judged at the moment: keytab, replay cache or time are missing. Answered as 503, never as
- * a rejection.
+ * Tickets cannot be verified at present: the keytab or the replay cache is unusable, the verification timed
+ * out, or the replica's clock is wrong. Returned as a 503, never as a rejection.
  */
 export class KerberosUnavailableError extends Error {
   override readonly name = 'KerberosUnavailableError';
 }
 
-/** The ticket is not good. */
+/** The ticket is not valid. */
 export class TicketRefusedError extends Error {
   override readonly name = 'TicketRefusedError';
 }
@@ -31,15 +31,18 @@ export class TicketRefusedError extends Error {
 export interface AcceptedTicket {
   /** `user@REALM`. */
   principal: string;
-  /** The server's proof for the client, base64; null when the client asked for none. */
+  /** The server's proof for the client, in base64. Null if the client requested none. */
   reply: string | null;
 }
 
-/** A ticket is judged locally, in milliseconds; only a name server that hangs makes it long. */
+/**
+ * Time limit for verifying a ticket. Verification is local and takes milliseconds, unless a name server
+ * hangs.
+ */
 const TIME_LIMIT_MS = 5_000;
 /**
- * A local file that cannot be read or written, e.g. the replay cache. Everything else that fails is the
- * ticket's fault.
+ * Matches errors about a local file that cannot be read or written, e.g. the replay cache. Any other error is
+ * the ticket's fault.
  */
 const LOCAL_FAULT = /\(filename: /;
 
@@ -52,14 +55,13 @@ export class KerberosAcceptor {
     private readonly service: string,
     concurrency: number,
   ) {
-    // The native calls take threads that password hashes and files need too.
+    // The native calls occupy threads that password hashing and file access need too.
     this.work = new BoundedWork(concurrency, concurrency * 25);
   }
 
   /**
-   * Loads the package and tries the keytab, so that a replica that could never accept a ticket does not
-   * start.
-   * @param service `HTTP@host`: the form of GSSAPI, not the `HTTP/host@REALM` of Kerberos
+   * Loads the package and tries the keytab, so that a replica that cannot accept any ticket fails at start.
+   * @param service `HTTP@host`, the form of GSSAPI; not the `HTTP/host@REALM` of Kerberos
    */
   static async open(service: string, concurrency: number): Promise<KerberosAcceptor> {
     const acceptor = new KerberosAcceptor(loadPackage(), service, concurrency);
@@ -67,12 +69,15 @@ export class KerberosAcceptor {
     return acceptor;
   }
 
-  /** @param ticket base64
-   *  @throws {TicketRefusedError} for a ticket that is not good
-   *  @throws {KerberosUnavailableError} when it cannot be judged
-   *  @throws {TooMuchWorkError} when too many are waiting already */
+  /**
+   * Verifies a ticket.
+   * @param ticket base64
+   * @throws {TicketRefusedError} when the ticket is invalid
+   * @throws {KerberosUnavailableError} when it cannot be verified
+   * @throws {TooMuchWorkError} when the queue is full
+   */
   accept(ticket: string): Promise<AcceptedTicket> {
-    // The place is held until the native call is over, whether or not somebody still waits for it.
+    // The slot stays occupied until the native call ends, even after the caller's timeout.
     return withTimeout(
       this.work.run(currentNetwork(), () => this.judge(ticket)),
       TIME_LIMIT_MS,
@@ -93,7 +98,7 @@ export class KerberosAcceptor {
     return { principal: server.username, reply: server.response };
   }
 
-  /** Anew for each ticket: a keytab that was replaced counts at once. */
+  /** Opens the keytab for each ticket, so that a replaced keytab takes effect at once. */
   private async openKeytab(): Promise<KerberosServer> {
     try {
       return await this.kerberos.initializeServer(this.service);
@@ -107,7 +112,7 @@ export class KerberosAcceptor {
   }
 }
 
-/** Loaded only when it is needed: it is optional and its native part is not built everywhere. */
+/** Loads the package on demand: it is optional, and its native part is not built everywhere. */
 function loadPackage(): KerberosPackage {
   try {
     return createRequire(__filename)('kerberos') as KerberosPackage;

@@ -1,6 +1,6 @@
 import { KerberosAcceptor, KerberosUnavailableError, TicketRefusedError } from './kerberos-acceptor.service';
 
-/** What a built package would do; the real one is tested against a real realm. */
+/** Mocks the native package. Other tests use the real one against a real realm. */
 function packageThat(step: () => Promise<unknown>, initializeServer?: () => Promise<unknown>): void {
   const server = { step, username: 'ivy@CORP.TEST', response: null, contextComplete: true };
   const behaviour = { initializeServer: initializeServer ?? (() => Promise.resolve(server)) };
@@ -16,7 +16,7 @@ describe('KerberosAcceptor', () => {
     jest.useRealTimers();
   });
 
-  it('says at boot what to install when the package is not there', async () => {
+  it('reports at boot what to install if the package is missing', async () => {
     const absent = (): never => {
       throw new Error('Cannot find module');
     };
@@ -24,7 +24,7 @@ describe('KerberosAcceptor', () => {
     await expect(open()).rejects.toThrow(/needs the package `kerberos`.*docker\/install-kerberos/);
   });
 
-  it('says at boot which setting is wrong when the keytab cannot be used', async () => {
+  it('reports at boot which setting is wrong if the keytab is unusable', async () => {
     packageThat(
       () => Promise.resolve(),
       () => Promise.reject(new Error("Key table file '/x' not found")),
@@ -32,7 +32,7 @@ describe('KerberosAcceptor', () => {
     await expect(open()).rejects.toThrow(/KRB5_KTNAME.*HTTP@auth\.corp\.test.*not found/);
   });
 
-  it("tells a bad ticket from a fault of the server's own files", async () => {
+  it("distinguishes a bad ticket from a fault of the server's own files", async () => {
     packageThat(() => Promise.reject(new Error('Request is a replay')));
     await expect((await open()).accept('AAAA')).rejects.toThrow(TicketRefusedError);
     jest.resetModules();
@@ -40,7 +40,7 @@ describe('KerberosAcceptor', () => {
     await expect((await open()).accept('AAAA')).rejects.toThrow(KerberosUnavailableError);
   });
 
-  it('gives up waiting after five seconds', async () => {
+  it('times out after five seconds', async () => {
     packageThat(() => new Promise(() => undefined));
     const acceptor = await open();
     jest.useFakeTimers();

@@ -6,7 +6,7 @@ import {
   negotiateTicket,
 } from './kerberos-ticket';
 
-/** DER with the shortest length, as clients write it. */
+/** Encodes DER. Lengths from 128 take two bytes. */
 function der(tag: number, ...content: Buffer[]): Buffer {
   const body = Buffer.concat(content);
   if (body.length < 0x80) return Buffer.concat([Buffer.from([tag, body.length]), body]);
@@ -53,7 +53,7 @@ describe('authenticatorOf', () => {
     for (const token of wrapped) expect(authenticatorOf(token)).toEqual(CIPHER);
   });
 
-  it('reads a length that takes more bytes than it needs', () => {
+  it('accepts a length encoded in more bytes than necessary', () => {
     const request = apRequest(CIPHER);
     const padded = Buffer.concat([
       Buffer.from([0x60, 0x83, 0]),
@@ -90,7 +90,7 @@ describe('authenticatorOf', () => {
       expect(() => authenticatorOf(token.subarray(0, length))).toThrow(InvalidTicketError);
   });
 
-  it('answers any bytes with an authenticator or a refusal', () => {
+  it('returns an authenticator or a refusal for any bytes', () => {
     const token = spnego(bare(apRequest(CIPHER)));
     const damaged = fc
       .array(fc.tuple(fc.nat(token.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 })
@@ -118,7 +118,7 @@ describe('negotiateTicket', () => {
     expect(negotiateTicket('NEGOTIATE   AQIDBA==')).toEqual(Buffer.from([1, 2, 3, 4]));
   });
 
-  it.each([undefined, '', 'Bearer AQID', 'Negotiate', 'NegotiateAQID'])('sees no ticket in %j', (header) => {
+  it.each([undefined, '', 'Bearer AQID', 'Negotiate', 'NegotiateAQID'])('finds no ticket in %j', (header) => {
     expect(negotiateTicket(header)).toBeNull();
   });
 

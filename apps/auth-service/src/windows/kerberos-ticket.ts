@@ -1,16 +1,16 @@
-/** What the client sent is no Kerberos ticket in the form this service understands. */
+/** The client's data is not a Kerberos ticket in a form that this service understands. */
 export class InvalidTicketError extends Error {
   override readonly name = 'InvalidTicketError';
 }
 
 /**
- * Longest ticket accepted, in base64 characters: the room that the service's header limit leaves beside other
- * headers.
+ * Maximum length of a ticket in base64 characters. The service's limit on headers leaves this much room
+ * beside the other headers.
  */
 export const MAX_TICKET_CHARACTERS = 24 * 1024;
 
 const SPNEGO = '06062b0601050502';
-/** Kerberos 5, and the number that Windows announces for it besides. */
+/** The OID of Kerberos 5, and a second OID that Windows also announces for it. */
 const KERBEROS = ['06092a864886f712010202', '06092a864882f712010202'];
 const AP_REQUEST_TOKEN_ID = '0100';
 
@@ -28,8 +28,8 @@ interface Element {
 }
 
 /**
- * The ticket of an `Authorization: Negotiate <base64>` header. Null when the header is absent or of another
- * scheme: then there is no ticket at all.
+ * Returns the ticket of an `Authorization: Negotiate <base64>` header. Null if the header is absent or has
+ * another scheme.
  * @throws {InvalidTicketError} when it is too long or not standard base64
  */
 export function negotiateTicket(authorization: string | undefined): Buffer | null {
@@ -37,17 +37,18 @@ export function negotiateTicket(authorization: string | undefined): Buffer | nul
   if (base64 === undefined) return null;
   if (base64.length > MAX_TICKET_CHARACTERS) throw new InvalidTicketError('too long');
   const ticket = Buffer.from(base64, 'base64');
-  // One ticket has one spelling; Node's decoder is lenient, so the spelling is checked by encoding again.
+  // A ticket has only one valid spelling. Node's decoder is lenient, so the result is encoded again and
+  // compared.
   if (ticket.length === 0 || ticket.toString('base64') !== base64)
     throw new InvalidTicketError('not standard base64');
   return ticket;
 }
 
 /**
- * The encrypted authenticator inside a ticket: SPNEGO (RFC 4178) or bare, then the AP-REQ (RFC 4120). It is
- * what makes one use of a ticket different from another. The bytes around it are not protected: the same
- * authenticator can be wrapped in many ways, so replays are recognised by this part and never by the token as
- * sent.
+ * Returns the encrypted authenticator in a ticket: SPNEGO (RFC 4178) or bare, then the AP-REQ (RFC 4120). The
+ * authenticator is unique to one use of a ticket. The bytes around it are unprotected, so the same
+ * authenticator can be wrapped in many ways. Replays are therefore detected by the authenticator, never by
+ * the whole token.
  * @throws {InvalidTicketError} for anything but exactly one AP-REQ without surplus bytes
  */
 export function authenticatorOf(token: Buffer): Buffer {
@@ -82,7 +83,7 @@ function authenticatorOfKerberosToken(oid: string, body: Buffer): Buffer {
   return bytes;
 }
 
-/** The content of the one element that `bytes` consist of. */
+/** Returns the content of `bytes`, which must be exactly one element with this tag. */
 function only(bytes: Buffer, tag: number): Buffer {
   const { element, end } = readElement(bytes, 0);
   if (element.tag !== tag || end !== bytes.length)
@@ -91,8 +92,8 @@ function only(bytes: Buffer, tag: number): Buffer {
 }
 
 /**
- * The elements that `bytes` consist of, by tag. Ascending tags: no reader can take another one of two for the
- * field meant.
+ * Returns the elements in `bytes` by tag. Tags must ascend, so that no field occurs twice and all parsers
+ * agree on its value.
  */
 function fields(bytes: Buffer): Map<number, Buffer> {
   const found = new Map<number, Buffer>();
@@ -111,7 +112,7 @@ function readElement(bytes: Buffer, offset: number): { element: Element; end: nu
   const tag = bytes[offset];
   const first = bytes[offset + 1];
   if (tag === undefined || first === undefined) throw new InvalidTicketError('cut off');
-  // Tags over several bytes and indefinite lengths occur in no ticket.
+  // Tickets contain no multi-byte tags and no indefinite lengths.
   if ((tag & 0x1f) === 0x1f || first === 0x80) throw new InvalidTicketError('not DER');
   const lengthBytes = first < 0x80 ? 0 : first - 0x80;
   const start = offset + 2 + lengthBytes;

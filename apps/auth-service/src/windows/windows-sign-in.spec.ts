@@ -21,13 +21,13 @@ describe('windowsAccountKey', () => {
     ['a line feed', 'ivy\n@CORP.TEST'],
     ['a lone surrogate', '\ud800@CORP.TEST'],
     ['an endless name', `${'i'.repeat(257)}@CORP.TEST`],
-  ])('knows no user in %s', (_, principal) => {
+  ])('finds no user in %s', (_, principal) => {
     expect(windowsAccountKey(principal, 'CORP.TEST')).toBeNull();
   });
 });
 
 describe('utf8HeaderText', () => {
-  it('reads UTF-8 out of header bytes', () => {
+  it('decodes UTF-8 header bytes', () => {
     expect(utf8HeaderText(Buffer.from('jörg@CORP.TEST').toString('latin1'))).toBe('jörg@CORP.TEST');
   });
 

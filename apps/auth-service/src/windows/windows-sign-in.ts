@@ -8,29 +8,30 @@ import type { AcceptedTicket } from './kerberos-acceptor.service';
 import { InvalidTicketError, authenticatorOf, negotiateTicket } from './kerberos-ticket';
 import type { WindowsTicketsRepository } from './windows-tickets.repository';
 
-/** A Windows account that has proven itself. */
+/** A Windows account that has proved itself. */
 export interface WindowsSignedIn {
   /** See `windowsAccountKey`. */
   accountKey: string;
   /**
-   * What goes into `WWW-Authenticate` of the successful response, so that the client can check the server in
-   * turn.
+   * The `WWW-Authenticate` header of the successful response, with which the client can verify the server.
+   * Null: none.
    */
   confirmation: string | null;
 }
 
-/** One way of proving a Windows account: WINDOWS_AUTHENTICATION chooses it. */
+/** One way to prove a Windows account, chosen by WINDOWS_AUTHENTICATION. */
 export abstract class WindowsSignIn {
-  /** `WWW-Authenticate` of a refusal; null: the client cannot do anything about it. */
+  /** `WWW-Authenticate` of a refusal. Null: the client cannot retry with credentials. */
   abstract readonly challenge: string | null;
 
   /**
-   * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when Windows authentication is switched off
+   * Authenticates the account in the headers.
+   * @throws {TokenRejected} AuthenticationFailed; InvalidGrant when Windows authentication is off
    */
   abstract authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn>;
 }
 
-/** Windows authentication is not offered. */
+/** Refuses every request: Windows authentication is off. */
 class NoWindowsSignIn extends WindowsSignIn {
   readonly challenge = null;
 
@@ -41,7 +42,7 @@ class NoWindowsSignIn extends WindowsSignIn {
   }
 }
 
-/** Where the proxy writes what, and how it proves that it is the proxy. Header names are in lower case. */
+/** The headers in which the proxy passes the user name and its own secret. Header names are in lower case. */
 interface TrustedProxy {
   userHeader: string;
   secretHeader: string;
@@ -49,7 +50,7 @@ interface TrustedProxy {
   realm: string;
 }
 
-/** A reverse proxy has authenticated the user. Its word counts only together with its secret. */
+/** Trusts a reverse proxy that has authenticated the user and sends its secret. */
 class TrustedHeaderSignIn extends WindowsSignIn {
   readonly challenge = null;
 
@@ -60,7 +61,7 @@ class TrustedHeaderSignIn extends WindowsSignIn {
   // eslint-disable-next-line @typescript-eslint/require-await -- a refusal is a rejected promise, as the contract says
   async authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn> {
     const { userHeader, secretHeader, secret, realm } = this.proxy;
-    // The secret first: who does not know it learns nothing about the user header.
+    // Checks the secret first, so that a caller without it learns nothing about the user header.
     if (!isProven({ given: Buffer.from(textOf(headers[secretHeader])) }, [Buffer.from(secret)]))
       throw windowsSignInFailed('wrong proxy secret');
     const principal = utf8HeaderText(textOf(headers[userHeader]));
@@ -70,7 +71,7 @@ class TrustedHeaderSignIn extends WindowsSignIn {
   }
 }
 
-/** The one refusal of an account that is not proven: what was wrong is for the log only. */
+/** The only refusal of an unproven account. The reason is for the log only. */
 function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejected {
   return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
     privateDetail,
@@ -78,14 +79,14 @@ function windowsSignInFailed(privateDetail: string, cause?: unknown): TokenRejec
   });
 }
 
-/** A user name of one part: hosts (`host/…`), administrators (`…/admin`) and escaped names are not people. */
+/** A single-part user name. Hosts (`host/…`), administrators (`…/admin`) and escaped names are not people. */
 const PRINCIPAL = /^([^@/\\\s\p{Cc}\p{Cs}]{1,256})@([^@]{1,255})$/u;
 
 /**
- * The key by which the internal store maps a Windows account to a user: `<folded user name>@<realm>`. Names
- * fold like user names, because Windows tickets carry them as they were typed; realms are compared exactly.
+ * Returns the key by which the internal store maps a Windows account to a user: `<folded user name>@<realm>`.
+ * Names are folded, because tickets carry them as typed; realms are compared exactly.
  * @param principal `user@REALM`
- * @returns null for what is no user of `realm`
+ * @returns null for anything but a user of `realm`
  */
 export function windowsAccountKey(principal: string, realm: string): string | null {
   const [, user, principalRealm] = PRINCIPAL.exec(principal) ?? [];
@@ -93,19 +94,22 @@ export function windowsAccountKey(principal: string, realm: string): string | nu
   return `${userNameKey(user)}@${realm}`;
 }
 
-/** Node joins repeated headers of these names with a comma, which then matches nothing. */
+/**
+ * Returns the header's text. Node joins repeated headers of these names with a comma, which then matches
+ * nothing.
+ */
 function textOf(header: string | string[] | undefined): string {
   return typeof header === 'string' ? header : '';
 }
 
-/** The text of a header that holds UTF-8; null when it does not. Node reads header bytes as Latin-1. */
+/** Decodes UTF-8 in a header, which Node reads as Latin-1. Returns null if it is not UTF-8. */
 export function utf8HeaderText(value: string): string | null {
   const bytes = Buffer.from(value, 'latin1');
   const text = bytes.toString('utf8');
   return Buffer.from(text, 'utf8').equals(bytes) ? text : null;
 }
 
-/** The client proves the account itself, by a Kerberos ticket (SPNEGO, RFC 4559). */
+/** The client proves the account itself with a Kerberos ticket (SPNEGO, RFC 4559). */
 class NegotiateSignIn extends WindowsSignIn {
   readonly challenge = 'Negotiate';
 
@@ -120,7 +124,8 @@ class NegotiateSignIn extends WindowsSignIn {
   async authenticate({ authorization }: IncomingHttpHeaders): Promise<WindowsSignedIn> {
     const { ticket, authenticator } = readTicket(authorization);
     const { principal, reply } = await this.accept(ticket);
-    // Only an accepted ticket takes a row, and before anything else is decided: it is used up either way.
+    // Only accepted tickets are recorded. A ticket is recorded before any other check, so it is used up in
+    // either case.
     if (!(await this.tickets.record(authenticator))) throw windowsSignInFailed('ticket replayed');
     const accountKey = windowsAccountKey(principal, this.realm);
     if (accountKey === null) throw windowsSignInFailed('no user of the realm');
@@ -150,8 +155,7 @@ function readTicket(authorization: string | undefined): { ticket: Buffer; authen
 }
 
 /**
- * Provides the way of signing in that the configuration chooses. Its settings are complete: the configuration
- * saw to that.
+ * Creates the configured way to sign in. The configuration schema guarantees that its settings are complete.
  */
 export async function chooseSignIn(
   config: AuthConfig,

@@ -8,7 +8,7 @@ import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import { KerberosUnavailableError } from './kerberos-acceptor.service';
 
-/** A Kerberos ticket that was used. All replicas see it; Kerberos's own replay cache is a local file. */
+/** A used Kerberos ticket. All replicas see it, whereas Kerberos's own replay cache is a local file. */
 @Entity({ schema: 'auth', name: 'windows_ticket' })
 @Check('windows_ticket_authenticator_hash_check', 'octet_length(authenticator_hash) = 32')
 @Index('windows_ticket_seen_at', ['seenAt'])
@@ -21,18 +21,23 @@ export class WindowsTicket {
   seenAt!: Date;
 }
 
-/** Tickets are good for 300 s of clock skew on either side; a minute more covers clocks that differ. */
+/**
+ * Purges tickets after 660 s: they are valid for 300 s of clock skew on either side, plus a margin of 60 s
+ * for clocks that differ.
+ */
 export const PURGE_WINDOWS_TICKETS = purgeBatch(
   'windows_ticket',
   `seen_at < now() - interval '660 seconds'`,
   'seen_at',
 );
 
-/** How far the replica's clock may differ from the database's, two replicas' in opposite directions within
- *  that minute. Ten seconds less than  half of it: the statement may take as long. */
+/**
+ * Maximum difference between the replica's clock and the database's. Two replicas may deviate in opposite
+ * directions, and the statement may take 10 s: 2 × (20 s + 10 s) is the margin of 60 s.
+ */
 const TOLERANCE = `interval '20 seconds'`;
 
-// Hand-written SQL: one atomic statement decides for all replicas, and by the database's clock.
+// Hand-written SQL: one atomic statement decides for all replicas by the database's clock.
 const RECORD = `
   WITH judged AS MATERIALIZED (
     SELECT $2::timestamptz BETWEEN now() - ${TOLERANCE} AND now() + ${TOLERANCE} AS agrees
@@ -42,7 +47,7 @@ const RECORD = `
   )
   SELECT agrees, EXISTS (SELECT 1 FROM recorded) AS recorded FROM judged`;
 
-/** The Kerberos tickets that were used, on whichever replica. */
+/** Used Kerberos tickets of all replicas. */
 @Injectable()
 export class WindowsTicketsRepository {
   constructor(
@@ -50,9 +55,12 @@ export class WindowsTicketsRepository {
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
-  /** Notes that a ticket was used. False when it was used before.  @param authenticator see `authenticatorOf`
-   *  @throws {KerberosUnavailableError} when the clocks of the replica and the database differ: the ticket
-   *  may have been used and forgotten */
+  /**
+   * Records a used ticket. Returns false if it was used before.
+   * @param authenticator see `authenticatorOf`
+   * @throws {KerberosUnavailableError} when the clocks of the replica and the database differ too much: the
+   * record of an earlier use may have been purged
+   */
   async record(authenticator: Buffer): Promise<boolean> {
     const hash = createHash('sha256').update(authenticator).digest();
     const [row] = await this.dataSource.query<{ agrees: boolean; recorded: boolean }[]>(RECORD, [

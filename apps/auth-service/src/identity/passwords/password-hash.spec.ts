@@ -7,7 +7,7 @@ import { hash as bcrypt, verify as verifyBcrypt } from '@node-rs/bcrypt';
 import { testsThatMayNeed } from '@platform/testing';
 import { ARGON2ID_COST, costOf, needsUpgrade, readPasswordHash, verifyPassword } from './password-hash';
 
-// The vectors are other people's and are not copied here; they lie beside the checkout where they exist.
+// Third-party test vectors. They are not copied into the repository, but expected beside the checkout.
 const VECTORS = join(__dirname, '../../../../../../shared/vectors');
 const { describe: describeWithVectors } = testsThatMayNeed(
   'published vectors of password hashes',
@@ -27,14 +27,14 @@ function verify(stored: string, password: string): Promise<boolean> {
 }
 
 describe('password hashes', () => {
-  it('verifies argon2id and leaves it as it is', async () => {
+  it('verifies argon2id, which needs no upgrade', async () => {
     const stored = await argon2('correct horse', ARGON2ID_COST);
     expect(await verify(stored, 'correct horse')).toBe(true);
     expect(await verify(stored, 'correct mouse')).toBe(false);
     expect(needsUpgrade(readPasswordHash(stored))).toBe(false);
   });
 
-  it('tells hashes of different costs apart, also by the length of the key', () => {
+  it('distinguishes hashes by cost, including the length of the key', () => {
     const costs = [
       identityV3({ iterations: 1_000, keyBytes: 32 }),
       identityV3({ iterations: 2_000, keyBytes: 32 }),
@@ -65,7 +65,7 @@ describe('password hashes', () => {
     identityV3({ iterations: 2_000_001 }),
     identityV3({ keyBytes: 4_096 }),
     identityV3({ saltBytes: 4_096 }),
-  ])('does not read %s: malformed, or beyond what a login may cost', (stored) => {
+  ])('rejects %s: malformed, or too expensive for a login', (stored) => {
     expect(readPasswordHash(stored)).toEqual({ scheme: 'unknown' });
   });
 
@@ -74,12 +74,12 @@ describe('password hashes', () => {
     `$argon2id$v=19$m=47104,t=1,p=1$${SALT}$${KEY}`,
     `$argon2id$v=16$m=4096,t=3,p=1$${SALT}$${KEY}`,
     `$argon2id$m=4096,t=3,p=1$${SALT}$${KEY}`,
-  ])('reads %s, and verifying it does not throw', async (stored) => {
+  ])('accepts %s, and verifying it does not throw', async (stored) => {
     expect(await verifyPassword(readPasswordHash(stored), 'x')).toBe(false);
     expect(readPasswordHash(stored)).toEqual({ scheme: 'argon2id', text: stored });
   });
 
-  it('asks for an upgrade of weaker argon2id and of every legacy scheme', async () => {
+  it('requires an upgrade of weaker argon2id and of every legacy scheme', async () => {
     const weaker = await argon2('x', { ...ARGON2ID_COST, memoryCost: 8_192 });
     expect(needsUpgrade(readPasswordHash(weaker))).toBe(true);
     expect(needsUpgrade(readPasswordHash(Buffer.alloc(49).toString('base64')))).toBe(true);
@@ -105,12 +105,12 @@ describe('password hashes', () => {
 });
 
 describe('legacy password hashes', () => {
-  it.each(['md5', 'sha1'] as const)('verify an unsalted %s that argon2id goes around', async (scheme) => {
+  it.each(['md5', 'sha1'] as const)('verify an unsalted %s wrapped in argon2id', async (scheme) => {
     const digest = unsaltedDigest(scheme, 'Pässwort');
     const stored = `wrapped-${scheme}${await argon2(digest, ARGON2ID_COST)}`;
     expect(await verify(stored, 'Pässwort')).toBe(true);
     expect(await verify(stored, 'Passwort')).toBe(false);
-    // The digest itself is not the password: who stole the old table cannot sign in with it.
+    // The digest is not the password: a thief of the old table cannot sign in with it.
     expect(await verify(stored, digest)).toBe(false);
     expect(needsUpgrade(readPasswordHash(stored))).toBe(true);
   });
@@ -152,7 +152,7 @@ describeWithVectors('published vectors', () => {
     const file = vectors<{ vectors: { passwordHex: string; hash: string }[] }>('legacy-hashes/bcrypt.json');
     for (const { passwordHex, hash } of file.vectors) {
       const bytes = Buffer.from(passwordHex, 'hex');
-      // Passwords reach us as text; those of the vectors that are none are for the library alone.
+      // Passwords arrive as text. Vectors that are not valid UTF-8 test the library alone.
       const ok = isUtf8(bytes) ? await verify(hash, bytes.toString('utf8')) : await verifyBcrypt(bytes, hash);
       expect({ hash, ok }).toEqual({ hash, ok: true });
       expect({ hash, ok: await verify(hash, `.${bytes.toString('utf8')}`) }).toEqual({ hash, ok: false });

@@ -5,16 +5,16 @@ import { verify as verifyBcrypt } from '@node-rs/bcrypt';
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** Digests without a salt, as the oldest stores kept them. */
+/** Unsalted digests of the oldest stores. */
 export type UnsaltedDigest = 'md5' | 'sha1';
 
 /**
- * argon2id with 19 MiB, two passes, parallelism 1: what new passwords get. Source: OWASP's first
+ * The parameters for new hashes: argon2id with 19 MiB, two passes, parallelism 1. Source: OWASP's first
  * recommendation.
  */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-/** A stored password hash, read. `unknown` never verifies. */
+/** A parsed password hash. `unknown` never verifies. */
 export type PasswordHash =
   | { scheme: 'argon2id'; text: string }
   | { scheme: 'pbkdf2'; digest: 'sha1' | 'sha256' | 'sha512'; iterations: number; salt: Buffer; key: Buffer }
@@ -23,27 +23,27 @@ export type PasswordHash =
   | { scheme: 'wrapped'; digest: UnsaltedDigest; text: string }
   | { scheme: 'unknown' };
 
-/** How a stored hash begins that was a bare digest in its old store; the name of the digest follows. */
+/** Prefix of a hash that was an unsalted digest in its old store. The digest's name follows. */
 const WRAPPED = 'wrapped-';
 
 const UNKNOWN: PasswordHash = { scheme: 'unknown' };
 const V3_DIGESTS = ['sha1', 'sha256', 'sha512'] as const;
-// Bounds of what one login may cost: what takes longer than some two seconds is no password store's, but a
-// way to keep this service busy.
+// Limits on the cost of one login. A hash that takes longer than about 2 s does not come from a real store,
+// but could keep this service busy.
 const MAX_ITERATIONS = 2_000_000;
 const MAX_PBKDF2_BYTES = 128;
 const MAX_ARGON2_MEMORY_KIB = 131_072;
-/** Memory times passes: what an argon2 hash takes is about proportional to it. */
+/** Maximum product of memory in KiB and passes. The time of an argon2 hash is roughly proportional to it. */
 const MAX_ARGON2_WORK = 524_288;
 const ARGON2ID = '$argon2id$';
-// Costs above 16 take longer.
+// bcrypt costs from 4 to 16. Higher costs exceed the time limit.
 const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
 /**
- * Tells the scheme of a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity
- * V2 or V3 (base64 with a format marker), ASP.NET membership
- * (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both base64), or an unsalted digest wrapped in argon2id
- * (`wrapped-<md5|sha1>` and the PHC string of the digest). A bare MD5 or SHA-1 is `unknown`.
+ * Parses a stored hash: argon2id (PHC string), bcrypt (`$2a$`, `$2b$`, `$2y$`), ASP.NET Identity V2 or V3
+ * (base64 with a format marker), ASP.NET membership (`aspnet-membership$<sha1|sha256>$<salt>$<hash>`, both
+ * base64), or an unsalted digest wrapped in argon2id (`wrapped-<md5|sha1>` and the PHC string of the digest).
+ * A bare MD5 or SHA-1 is `unknown`.
  */
 export function readPasswordHash(stored: string): PasswordHash {
   if (stored.startsWith(ARGON2ID)) return isArgon2id(stored) ? { scheme: 'argon2id', text: stored } : UNKNOWN;
@@ -56,11 +56,11 @@ export function readPasswordHash(stored: string): PasswordHash {
   return bytes[0] === 0x01 ? readIdentityV3(bytes) : UNKNOWN;
 }
 
-/** A PHC string of argon2id: numbers without leading zeros. Salt and hash are base64 without padding. */
+/** A PHC string of argon2id. Numbers have no leading zeros; salt and hash are base64 without padding. */
 const PHC =
   /^\$argon2id\$(?:v=(?:16|19)\$)?m=([1-9]\d{0,6}),t=([1-9]\d?),p=([1-9]\d?)\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{16,86})$/;
 
-/** True for what the hash function takes, at a cost within the bounds. It throws on anything else. */
+/** Whether the argon2 library accepts this string (it throws otherwise) and its cost is within the limits. */
 function isArgon2id(text: string): boolean {
   const [, memory = '', passes = '', lanes = '', salt = '', key = ''] = PHC.exec(text) ?? [];
   const [memoryKib, timeCost, parallelism] = [memory, passes, lanes].map(Number) as [number, number, number];
@@ -72,7 +72,7 @@ function isUnpaddedBase64(text: string): boolean {
   return Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text;
 }
 
-/** Identity V2: marker 00, 16 bytes of salt, 32 bytes of PBKDF2-HMAC-SHA1 with 1,000 rounds. */
+/** Identity V2: marker 00, 16 bytes of salt, 32 bytes of PBKDF2-HMAC-SHA1 with 1,000 iterations. */
 function readIdentityV2(bytes: Buffer): PasswordHash {
   if (bytes.length !== 1 + 16 + 32) return UNKNOWN;
   return {
@@ -85,7 +85,8 @@ function readIdentityV2(bytes: Buffer): PasswordHash {
 }
 
 /**
- * Identity V3: marker 01, big-endian digest, rounds and salt length, salt and key, each of at least 16 bytes.
+ * Identity V3: marker 01; digest, iterations and salt length, each big-endian; then salt and key, each at
+ * least 16 bytes.
  */
 function readIdentityV3(bytes: Buffer): PasswordHash {
   if (bytes.length < 13) return UNKNOWN;
@@ -95,7 +96,7 @@ function readIdentityV3(bytes: Buffer): PasswordHash {
   if (digest === undefined || iterations < 1 || iterations > MAX_ITERATIONS) return UNKNOWN;
   const keyLength = bytes.length - 13 - saltLength;
   if (saltLength < 16 || keyLength < 16) return UNKNOWN;
-  // A key of many blocks takes as many times the rounds.
+  // PBKDF2 repeats all iterations for each block of the key.
   if (saltLength > MAX_PBKDF2_BYTES || keyLength > MAX_PBKDF2_BYTES) return UNKNOWN;
   const salt = bytes.subarray(13, 13 + saltLength);
   return { scheme: 'pbkdf2', digest, iterations, salt, key: bytes.subarray(13 + saltLength) };
@@ -120,15 +121,13 @@ function readWrapped(stored: string): PasswordHash {
   return { scheme: 'wrapped', digest, text };
 }
 
-/** Base64 as .NET writes it: padded, no foreign characters. */
+/** Decodes base64 as .NET writes it: padded, no other characters. Returns null for anything else. */
 function decodeBase64(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length > 0 && bytes.toString('base64') === text ? bytes : null;
 }
 
-/**
- * True when `password` is the one behind `hash`. The comparison takes the same time wherever the two differ.
- */
+/** Whether `password` matches `hash`. The comparison runs in constant time. */
 export async function verifyPassword(hash: PasswordHash, password: string): Promise<boolean> {
   switch (hash.scheme) {
     case 'argon2id':
@@ -144,28 +143,28 @@ export async function verifyPassword(hash: PasswordHash, password: string): Prom
     case 'bcrypt':
       return verifyBcrypt(password, hash.text);
     case 'wrapped':
-      // The inner digest is lower-case hexadecimal.
+      // The wrapped digest is lower-case hexadecimal.
       return verifyArgon2(hash.text, createHash(hash.digest).update(password, 'utf8').digest('hex'));
     case 'unknown':
       return false;
   }
 }
 
-/** A bare digest as it may be stored: argon2id goes around it. @param digest lower-case hexadecimal */
+/** Wraps a bare digest in argon2id for storage. @param digest lower-case hexadecimal */
 export async function wrapDigest(name: UnsaltedDigest, digest: string): Promise<string> {
   return `${WRAPPED}${name}${await argon2(digest, ARGON2ID_COST)}`;
 }
 
-/** True when verifying `hash` takes an argon2id computation, which is what every login pays. */
+/** Whether verifying `hash` includes one argon2id computation, the price of every login. */
 export function costsArgon2(hash: PasswordHash): boolean {
   return hash.scheme === 'argon2id' || hash.scheme === 'wrapped';
 }
 
-/** What decides how long verifying `hash` takes: hashes that read the same here cost the same. */
+/** Returns a key for the cost of verifying `hash`. Hashes with the same key take the same time. */
 export function costOf(hash: PasswordHash): string {
   switch (hash.scheme) {
     case 'pbkdf2':
-      // Each further block of the key takes all rounds again.
+      // PBKDF2 repeats all iterations for each block of the key.
       return `${hash.digest} ${String(hash.iterations)} ${String(hash.key.length)}`;
     case 'bcrypt':
       return hash.text.slice(0, '$2b$12'.length);
@@ -178,7 +177,7 @@ export function costOf(hash: PasswordHash): string {
   }
 }
 
-/** True when the password should be hashed anew at the next successful login. */
+/** Whether to hash the password anew at the next successful login. */
 export function needsUpgrade(hash: PasswordHash): boolean {
   if (hash.scheme !== 'argon2id') return true;
   const { memoryCost, timeCost, parallelism } = ARGON2ID_COST;

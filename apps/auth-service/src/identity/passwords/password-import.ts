@@ -4,16 +4,16 @@ import { readPasswordHash } from './password-hash';
 import type { UnsaltedDigest } from './password-hash';
 
 /**
- * How a file lists passwords: NDJSON, an object a line, or CSV (RFC 4180, a record a line) whose first line
- * names the columns.
+ * The format of a password file: NDJSON with one object per line, or CSV (RFC 4180) with one record per line
+ * and a header line.
  */
 export type ImportFormat = 'csv' | 'ndjson';
 
 const LONGEST_LINE = 10_000;
 
 /**
- * A password to import. `salt` and `digest` are those of `aspnet_Membership`; all other hashes tell their
- * scheme themselves.
+ * A password to import. `salt` and `digest` are columns of `aspnet_Membership`. Every other hash names its
+ * scheme itself.
  */
 const row = z.object({
   userName: z.string().min(1).max(256),
@@ -22,18 +22,18 @@ const row = z.object({
   digest: z.enum(['sha1', 'sha256']).nullish(),
 });
 
-/** A password as it may be stored, or a bare digest that has to be wrapped before. */
+/** A hash ready to store, or a bare digest that must be wrapped first. */
 export interface ImportedPassword {
   userNameKey: string;
   hash: string | { unsalted: UnsaltedDigest; digest: string };
 }
 
-/** A line that cannot be imported. The message quotes nothing of it: it may hold a hash anywhere. */
+/** A line that cannot be imported. The message never quotes the line, which may contain a hash. */
 export class BadLineError extends Error {
   override readonly name = 'BadLineError';
 }
 
-/** The columns that the first line of a CSV file names. @throws {BadLineError} when one is missing */
+/** Returns the columns of a CSV header line. @throws {BadLineError} if a required column is missing */
 export function readCsvHeader(line: string): string[] {
   const names = splitCsv(line.replace(/^\uFEFF/, ''));
   for (const name of ['userName', 'passwordHash'])
@@ -41,7 +41,7 @@ export function readCsvHeader(line: string): string[] {
   return names;
 }
 
-/** What a line says. @param csvColumns null for NDJSON @throws {BadLineError} */
+/** Parses a line. @param csvColumns null for NDJSON @throws {BadLineError} */
 export function readImportLine(line: string, csvColumns: readonly string[] | null): ImportedPassword {
   if (line.length > LONGEST_LINE) throw new BadLineError('longer than 10,000 characters');
   const read = row.safeParse(csvColumns === null ? parseObject(line) : csvObject(line, csvColumns));
@@ -79,7 +79,7 @@ function splitCsv(line: string): string[] {
     const match = CELL.exec(line);
     if (match === null) throw new BadLineError('quotes do not match');
     cells.push(match[1]?.replaceAll('""', '"') ?? match[2]!);
-    // A comma at the end begins one more cell.
+    // A trailing comma is followed by an empty cell.
     end = match[0].endsWith(',') ? CELL.lastIndex - 1 : CELL.lastIndex;
     if (!match[0].endsWith(',')) break;
   }

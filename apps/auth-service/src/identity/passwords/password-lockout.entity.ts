@@ -1,17 +1,17 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** Wrong passwords of one user name, known or not. */
+/** The failed logins of one user name, whether or not it exists. */
 @Entity({ schema: 'auth', name: 'password_lockout' })
 @Index('password_lockout_last_failure_at', ['lastFailureAt'])
 export class PasswordLockout {
   @PrimaryColumn({ type: 'text', name: 'user_name_key', collation: 'C' })
   userNameKey!: string;
 
-  /** Since the last lockout or success. */
+  /** Failures since the last lockout or success. */
   @Column({ type: 'integer' })
   failures!: number;
 
-  /** Since the last success; each lasts twice as long as the one before it. */
+  /** Lockouts since the last success. Each lasts twice as long as the previous one. */
   @Column({ type: 'integer' })
   lockouts!: number;
 

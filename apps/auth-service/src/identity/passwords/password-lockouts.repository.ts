@@ -5,7 +5,7 @@ import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../../purge-batch';
 
-/** Wrong passwords in a row before an account is locked. */
+/** Consecutive wrong passwords that lock an account. */
 const FAILURES_BEFORE_LOCKOUT = 5;
 const FIRST_LOCKOUT_SECONDS = 60;
 const LONGEST_LOCKOUT_SECONDS = 900;
@@ -13,8 +13,9 @@ const LONGEST_LOCKOUT_SECONDS = 900;
 const IS_LOCKED = `coalesce(${isStillToCome('locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
 const WAS_LOCKED = `coalesce(${isStillToCome('l.locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
 
-// Hand-written SQL: atomic for all replicas, and hot. A locked account's row is not changed: guessing on does
-// not lengthen the lock of its owner. $2 failures lock; every lock is twice as long as the one before it.
+// Hand-written SQL: atomic across replicas, and hot. It does not change the row of a locked account, so that
+// further guesses do not prolong the lock. $2 failures lock; each lock lasts twice as long as the previous
+// one.
 const RECORD_FAILURE: PreparedStatement = {
   name: 'record-password-failure',
   text: `
@@ -30,7 +31,7 @@ const RECORD_FAILURE: PreparedStatement = {
   RETURNING ${IS_LOCKED} AS locked`,
 };
 
-// Hand-written SQL: clears and judges in one round trip, at every login.
+// Hand-written SQL: clears failures and checks the lock in one round trip, at every login.
 const CLEAR_FAILURES: PreparedStatement = {
   name: 'clear-password-failures',
   text: `
@@ -41,52 +42,54 @@ const CLEAR_FAILURES: PreparedStatement = {
   SELECT EXISTS (SELECT 1 FROM auth.password_lockout WHERE user_name_key = $1 AND ${IS_LOCKED}) AS locked`,
 };
 
-/** Failures that no longer count. Strangers make a row with each name that they invent, so rows are kept for
- *  an hour only. Waiting for that allows no more guesses than the locks do: 20 an hour in the long run. */
+/**
+ * Purges rows an hour after their last failure: anyone can create rows by inventing user names. Waiting for
+ * the purge allows no more guesses than the locks do, 20 an hour in the long run.
+ */
 export const PURGE_PASSWORD_LOCKOUTS = purgeBatch(
   'password_lockout',
   `last_failure_at < now() - interval '1 hour' AND (locked_until IS NULL OR locked_until < now())`,
   'last_failure_at',
 );
 
-/** The failed logins under one user name, known or not. */
+/** The failed logins under one user name, whether or not it exists. */
 export interface FailedLogins {
   userNameKey: string;
-  /** Since the last lock or success. */
+  /** Failures since the last lock or success. */
   failures: number;
-  /** Since the last success. */
+  /** Lockouts since the last success. */
   lockouts: number;
-  /** Null: not locked now. */
+  /** Null if not locked now. */
   lockedUntil: Date | null;
   lastFailureAt: Date;
 }
 
-// By hand: the database judges whether a lock is over, as at a login.
+// Hand-written SQL: the database decides whether a lock is over, as it does at a login.
 const FIND_FAILURES = `
   SELECT user_name_key AS "userNameKey", failures, lockouts, last_failure_at AS "lastFailureAt",
     CASE WHEN ${IS_LOCKED} THEN locked_until END AS "lockedUntil"
   FROM auth.password_lockout WHERE user_name_key = ANY ($1) ORDER BY user_name_key`;
 
 /**
- * What became of a login attempt: it may go on, it may not, it may not and has locked the account, or the
- * account was locked before.
+ * The outcome of a login attempt. `locked-now`: refused, and this failure locked the account.
+ * `locked-before`: the account was already locked.
  */
 export type PasswordAttemptOutcome = 'admitted' | 'refused' | 'locked-now' | 'locked-before';
 
-/** Wrong passwords by user name, and the lockouts that follow from them. */
+/** Failed logins by user name, and the resulting lockouts. */
 @Injectable()
 export class PasswordLockoutsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** The failed logins under user names that still count. */
+  /** Finds the failed logins of these user names that still count. */
   find(userNameKeys: readonly string[]): Promise<FailedLogins[]> {
     return this.dataSource.query(FIND_FAILURES, [userNameKeys]);
   }
 
   /**
-   * Settles one login attempt after its password was verified. Judged afterwards, in the database, so that a
-   * burst of parallel guesses on several replicas cannot slip in before the lock: a right password does not
-   * help while locked. Unknown user names are counted like known ones, which keeps them alike.
+   * Settles a login attempt after its password was verified. The database decides at this point, so that
+   * parallel guesses on several replicas cannot overtake the lock: while it lasts, the right password is
+   * refused too. Unknown user names are counted like existing ones, so that they cannot be told apart.
    */
   async settleAttempt(userNameKey: string, verified: boolean): Promise<PasswordAttemptOutcome> {
     if (verified) {
@@ -99,7 +102,7 @@ export class PasswordLockoutsRepository {
       FIRST_LOCKOUT_SECONDS,
       LONGEST_LOCKOUT_SECONDS,
     ]);
-    // A locked account's row is left alone.
+    // The statement does not change the row of a locked account, so it returns none.
     if (recorded === undefined) return 'locked-before';
     return recorded.locked ? 'locked-now' : 'refused';
   }

@@ -11,8 +11,8 @@ const { it: itOnLinux } = testsThatNeed(
 );
 
 describe('lowerWorkerPriority', () => {
-  itOnLinux("lowers the priority of the pool's threads, and of no other", async () => {
-    // Starts the pool.
+  itOnLinux("lowers the priority of the pool's threads only", async () => {
+    // Starts libuv's thread pool.
     await promisify(pbkdf2)('password', 'salt', 1, 16, 'sha256');
     const before = getPriority(process.pid);
     const workers = lowerWorkerPriority();

@@ -26,14 +26,15 @@ import { StoredPasswordsRepository } from './stored-passwords.repository';
 import type { FoundPassword, StoredPassword } from './stored-passwords.repository';
 import type { PasswordAttemptOutcome } from './password-lockouts.repository';
 
-/** Whether the password is right and the account not locked. `because` is for the log and the audit trail:
- *  the caller learns only that the login failed. */
+/**
+ * Whether the password is right and the account not locked. `because` is for the log and the audit trail
+ * only; the caller learns only that the login failed.
+ */
 export type PasswordVerdict = { isRight: true } | { isRight: false; because: string };
 
 /**
- * Checks user names and passwords against the stores. It hashes a bounded number of passwords at a time:
- * hashing takes a core for tens of milliseconds, and a flood of logins must not take the rest of the service
- * with it.
+ * Checks user names and passwords against the stores. The number of concurrent hashes is bounded: a hash
+ * takes one core for tens of milliseconds, and a flood of logins must not starve the rest of the service.
  */
 @Injectable()
 export class PasswordsService implements OnModuleInit {
@@ -65,14 +66,14 @@ export class PasswordsService implements OnModuleInit {
     this.work = new BoundedWork(config.PASSWORD_HASH_CONCURRENCY, config.PASSWORD_HASH_QUEUE);
     this.refused = metrics.counter(
       'auth_password_sign_ins_refused_total',
-      'Password sign-ins refused because too many wait for a hash: most of their own network (share), or of others (replica)',
+      'Password sign-ins refused because the hash queue is full: of their own network (share), or of other networks (replica)',
       ['bound'],
     );
-    // Prometheus sees no rise in a series that begins with 1.
+    // Initialised to 0, because Prometheus sees no increase in a series that starts at 1.
     for (const bound of ['share', 'replica']) this.refused.inc({ bound }, 0);
     metrics.sampledGauge(
       'auth_password_sign_ins_pending',
-      'Password sign-ins that are hashed or wait for it',
+      'Password sign-ins being hashed or waiting for a hash',
       ['state'],
       () => Object.entries(this.work.counts).map(([state, value]) => ({ labels: { state }, value })),
     );
@@ -83,17 +84,17 @@ export class PasswordsService implements OnModuleInit {
     try {
       lowerWorkerPriority();
     } catch (error) {
-      // It only makes room for others: a system that refuses it, or a thread that ends meanwhile, is no
-      // reason not to start.
+      // Failing to lower the priority does not prevent the start, because it only leaves more time for other
+      // requests. It fails if the system denies it or a thread ends before the call.
       this.logger.warn('could not lower the priority of the hashing threads', { err: error });
     }
   }
 
   /**
-   * Says whether the password is right and the account is not locked. Every refusal takes the same steps and
-   * the same time: that of the slowest legacy hash (see `SlowestHash`). Where two unlinked accounts share a
-   * name, the first store's password counts here, and the user is refused afterwards, as ambiguous.
-   * @throws {TooMuchWorkError} when too many hashes are waiting already
+   * Checks the password and the lock. Every refusal takes the same steps and the time of the slowest legacy
+   * hash (see `SlowestHash`). If two unlinked accounts share a name, the first store's password is checked,
+   * and the user is refused later as ambiguous.
+   * @throws {TooMuchWorkError} when the hash queue is full
    */
   async check(userName: string, password: string): Promise<PasswordVerdict> {
     const lookup = await this.passwords.find(userName);
@@ -109,10 +110,12 @@ export class PasswordsService implements OnModuleInit {
     }
     if (stored !== null && !isReadable) this.reportUnreadable(stored);
     await sleep(Math.max(0, this.slowest.ms - tookMs));
-    return { isRight: false, because: whyRefused(lookup, { verified, isReadable, outcome }) };
+    return { isRight: false, because: refusalReasons(lookup, { verified, isReadable, outcome }) };
   }
 
-  /** Networks take turns, whatever the user name: whoever floods the queue waits for himself. */
+  /**
+   * Runs hashes of different networks in turn, so that a network that floods the queue delays only itself.
+   */
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await this.work.run(currentNetwork(), work);
@@ -128,9 +131,8 @@ export class PasswordsService implements OnModuleInit {
   }
 
   /**
-   * Verifies a password at the price of one argon2id hash, whatever is stored: nothing at all costs a dummy,
-   * and a cheap legacy scheme pays on top. `upgradedHash` is set when the password is right and its hash
-   * should be replaced.
+   * Verifies a password. Every login costs one argon2id hash: an unknown user costs a dummy hash, and a cheap
+   * legacy hash is followed by one. `upgradedHash` is set if the password is right and its hash is outdated.
    */
   private async verify(
     stored: string | null,
@@ -151,7 +153,7 @@ export class PasswordsService implements OnModuleInit {
     if (costsArgon2(hash)) this.hashes.inc();
     const verified = (await verifyPassword(hash, password)) && isKnown;
     if (!needsUpgrade(hash) || (!verified && costsArgon2(hash))) return { verified, upgradedHash: null };
-    // A wrong legacy password pays for the hash too, or its quick response would tell that the account
+    // A wrong legacy password costs a hash too. Otherwise its quick response would reveal that the account
     // exists.
     this.hashes.inc();
     const upgradedHash = await argon2(password, ARGON2ID_COST);
@@ -160,21 +162,21 @@ export class PasswordsService implements OnModuleInit {
 }
 
 const TASKS = '/proc/self/task';
-/** What libuv calls the threads of its pool. */
+/** libuv's name for the threads of its pool. */
 const WORKER = 'libuv-worker';
-/** A tenth of the weight of a thread with the usual priority, when both want the processor. See sched(7). */
+/** Gives a thread a tenth of the weight of a normal one when both want the processor. See sched(7). */
 const NICENESS = 10;
 
 /**
- * Lets the event loop go before the threads of its pool, which hash: where hashes take every processor,
- * whoever does not log in would wait for them. The threads exist once the pool was used. On Linux only;
- * elsewhere nothing happens.
- * @returns how many threads there were
+ * Lowers the priority of libuv's pool threads, which hash passwords, below that of the event loop. Otherwise
+ * requests without a password would wait whenever hashes occupy all processors. The threads exist only after
+ * the pool's first use. Linux only; elsewhere it does nothing.
+ * @returns the number of threads
  */
 export function lowerWorkerPriority(): number {
   if (process.platform !== 'linux') return 0;
   const workers = readdirSync(TASKS).filter((thread) => nameOf(thread) === WORKER);
-  // Linux takes a thread's number where POSIX wants a process'. Anybody may lower a priority.
+  // Linux accepts a thread id where POSIX expects a process id. Lowering a priority needs no privilege.
   for (const thread of workers) setPriority(Number(thread), NICENESS);
   return workers.length;
 }
@@ -183,22 +185,23 @@ function nameOf(thread: string): string {
   return readFileSync(`${TASKS}/${thread}/comm`, 'utf8').trim();
 }
 
-/** The longest that a refusal is held back. Hashes that take longer can be told from their time. */
+/** The longest delay of a refusal, in ms. An account whose hash takes longer can be detected by timing. */
 const LONGEST_MS = 2_000;
-/** Stores use a handful of costs. */
+/** Bound on memory: stores use only a handful of costs. */
 const MAX_COSTS = 1_000;
 
 /**
- * How long the slowest kind of legacy hash takes here, learnt from logins. An account whose hash has many
- * iterations takes longer to refuse than an unknown user, so every refusal waits that long, by a timer rather
- * than by work. Each replica learns for itself: the first refusal of a slow account after a start can still
- * be told, and those that follow cannot.
+ * The time of the slowest legacy hash on this replica, learnt from logins. Refusing an account with an
+ * expensive hash takes longer than refusing an unknown user, so every refusal is delayed to that time by a
+ * timer. Each replica learns for itself: after a start, only the first refusal of a slow account is
+ * detectable by timing.
  */
 export class SlowestHash {
   private readonly shortestMs = new Map<string, number>();
 
   /**
-   * The shortest of the times of one cost is what it costs; longer ones were spent waiting for a processor.
+   * Records the time of one hash. The shortest time of a cost counts, because longer ones include waiting for
+   * a processor.
    */
   record(cost: string, tookMs: number): void {
     const known = this.shortestMs.get(cost);
@@ -211,8 +214,8 @@ export class SlowestHash {
   }
 }
 
-/** The true reason of a refusal, in words. */
-function whyRefused(
+/** Returns the true reasons for a refusal. */
+function refusalReasons(
   lookup: FoundPassword,
   attempt: { verified: boolean; isReadable: boolean; outcome: PasswordAttemptOutcome },
 ): string {

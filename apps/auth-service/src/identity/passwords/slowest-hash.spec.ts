@@ -1,7 +1,7 @@
 import { SlowestHash } from './passwords.service';
 
 describe('SlowestHash', () => {
-  it('is the shortest time of the costliest hash', () => {
+  it('is the shortest time of the most expensive hash', () => {
     const slowest = new SlowestHash();
     expect(slowest.ms).toBe(0);
     slowest.record('cheap', 900);
@@ -11,7 +11,7 @@ describe('SlowestHash', () => {
     expect(slowest.ms).toBe(500);
   });
 
-  it('never holds a refusal back for longer than two seconds', () => {
+  it('never delays a refusal by more than two seconds', () => {
     const slowest = new SlowestHash();
     slowest.record('endless', 60_000);
     expect(slowest.ms).toBe(2_000);

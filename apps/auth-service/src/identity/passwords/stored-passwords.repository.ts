@@ -6,42 +6,42 @@ import type { IdentityStoreName } from '../identity';
 import { byDatabase, unionAll } from '../identity-stores.repository';
 import type { IdentityStoreRepository } from '../identity-stores.repository';
 
-/** A password as a store keeps it. `accountId` identifies the account within its store. */
+/** A stored password hash. `accountId` identifies the account within its store. */
 export interface StoredPassword {
   store: IdentityStoreName;
   accountId: number;
   hash: string;
 }
 
-/** What the stores say of a user name. */
+/** The result of looking up a user name's password. */
 export type FoundPassword =
   | { found: true; password: StoredPassword }
-  /** There is nothing to compare with; why is for the audit trail only. */
+  /** No hash to compare with. The reason is for the audit trail only. */
   | { found: false; because: 'unknown user' | 'disabled' | 'no password' };
 
-/** An account with a user name, as its store has it. */
+/** An account as its store returns it. */
 interface FoundAccount extends Omit<StoredPassword, 'hash'> {
   hash: string | null;
   disabled: boolean;
 }
 
-/** The passwords of all identity stores. Stores in one database are asked in one prepared statement. */
+/** The passwords of all identity stores. Stores in one database share one prepared statement. */
 export class StoredPasswordsRepository {
-  private readonly questions: readonly (readonly [DataSource, PreparedStatement])[];
+  private readonly statements: readonly (readonly [DataSource, PreparedStatement])[];
 
-  /** @param stores in the order in which they are asked */
+  /** @param stores in order of precedence */
   constructor(private readonly stores: readonly IdentityStoreRepository[]) {
-    this.questions = byDatabase(stores).map((each) => [
+    this.statements = byDatabase(stores).map((each) => [
       each[0]!.dataSource,
       unionAll('find-password', each, selectPassword),
     ]);
   }
 
-  /** The password of the enabled account with this user name in the first store that has one. */
+  /** Returns the password of the enabled account with this user name, from the first store that has one. */
   async find(userName: string): Promise<FoundPassword> {
     const parameters = [userNameKey(userName)];
     const found = await Promise.all(
-      this.questions.map(([dataSource, statement]) =>
+      this.statements.map(([dataSource, statement]) =>
         readPrepared<{ account: FoundAccount }>(dataSource, statement, parameters),
       ),
     );
@@ -52,7 +52,7 @@ export class StoredPasswordsRepository {
       const { store, accountId, hash } = account;
       return { found: true, password: { store, accountId, hash: hash! } };
     }
-    return { found: false, because: whyNone(accounts) };
+    return { found: false, because: reasonForNone(accounts) };
   }
 
   /** Replaces a password hash unless it has changed since it was read. */
@@ -63,7 +63,9 @@ export class StoredPasswordsRepository {
   }
 }
 
-function whyNone(accounts: readonly FoundAccount[]): Extract<FoundPassword, { found: false }>['because'] {
+function reasonForNone(
+  accounts: readonly FoundAccount[],
+): Extract<FoundPassword, { found: false }>['because'] {
   if (accounts.length === 0) return 'unknown user';
   return accounts.every(({ disabled }) => disabled) ? 'disabled' : 'no password';
 }
