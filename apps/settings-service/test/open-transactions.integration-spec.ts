@@ -120,7 +120,7 @@ describe('a feed of changes beside a transaction that writes settings', () => {
       postgresOptions({
         url: service.database.url,
         schema: 'settings',
-        applicationName: 'look',
+        applicationName: 'poll',
         entities: [],
         migrations: [],
         poolSize: 1,
@@ -128,14 +128,17 @@ describe('a feed of changes beside a transaction that writes settings', () => {
     );
     await dataSource.initialize();
     try {
-      // The snapshot is older than the writer, as in a look that a writer overtakes.
+      // The snapshot is older than the writer, as when a writer begins during a poll.
       await dataSource.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
       await dataSource.query('SELECT 1');
       await beginToWrite();
-      const look = await new ChangesRepository(dataSource).look({ upTo: 0, ids: [] }, { asksWriters: true });
+      const result = await new ChangesRepository(dataSource).poll(
+        { upTo: 0, ids: [] },
+        { includesWriters: true },
+      );
       // Other databases of the server may have older transactions.
-      expect(look.writersFrom).toBeGreaterThanOrEqual(look.xmin);
-      expect(look.nextXid).toBeGreaterThan(look.xmin);
+      expect(result.writersFrom).toBeGreaterThanOrEqual(result.xmin);
+      expect(result.nextXid).toBeGreaterThan(result.xmin);
       await dataSource.query('COMMIT');
     } finally {
       await dataSource.destroy();

@@ -220,7 +220,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   {
     name: 'find out who writes',
     pages: 50,
-    work: (d) => new SettledPastRepository(d).look(),
+    work: (d) => new SettledPastRepository(d).readWriters(),
   },
   {
     name: 'compare a thousand settings with the past',

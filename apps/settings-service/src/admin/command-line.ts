@@ -2,19 +2,19 @@ import { SYSTEM_CLOCK } from '@platform/time';
 import { Command, InvalidArgumentError } from 'commander';
 import { instant } from '../settings/instant';
 
-/** A command that was understood. */
+/** A parsed command. */
 export interface AdminCommand {
   readonly action: 'export' | 'import' | 'compare' | 'restore';
-  /** Null: standard input or output. */
+  /** Path of the file to read or write. Null means standard input or output. */
   readonly file: string | null;
   readonly subsystems: readonly string[];
-  /** Where a restoration goes. */
+  /** The instant that a restoration returns to. An invalid Date for other actions. */
   readonly at: Date;
   readonly isDryRun: boolean;
-  /** Whom the history names. */
+  /** The author recorded in the history entries. */
   readonly author: string;
   readonly isQuiet: boolean;
-  /** Whether the operator has agreed to what it will do. */
+  /** Whether `--yes` was passed: restore without a confirmation prompt. */
   readonly isAgreed: boolean;
   /** Whether a subsystem may be restored to an instant at which it had no setting. */
   readonly mayEmpty: boolean;
@@ -52,10 +52,9 @@ differs now is written again (~), what was not there is deleted (-). It shows wh
 } as const;
 
 /**
- * The whole command line.
- * @param run carries out what was understood
- * @param output where help and complaints go; a wrong command line ends in a CommanderError after its
- * complaint
+ * Builds the parser of the command line.
+ * @param run executes the parsed command
+ * @param output receives help and error messages; invalid arguments throw a CommanderError after the message
  */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,
@@ -106,7 +105,7 @@ function describe(command: Command, action: AdminCommand['action']): Command {
   return command.option(
     '--subsystem <name>',
     `${action === 'export' ? 'only this subsystem' : 'this subsystem, in place of those in the file'}; may be repeated`,
-    // Not a list of names, which would take the file for one of them.
+    // One name per option: a variadic option would consume the file argument as another name.
     (name: string, before: readonly string[] = []) => [...before, name],
   );
 }

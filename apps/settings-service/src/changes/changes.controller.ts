@@ -28,8 +28,8 @@ import type { ChangeLimits } from './change-feed.service';
 import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
 
 /**
- * The highest identifier; when the token was issued, with marks; the open identifiers. Identifiers are
- * distances from the highest one.
+ * The decoded cursor: the highest identifier, the time of issue with the marks, and the open identifiers.
+ * Marks and open identifiers are stored as distances from the highest one.
  */
 type TokenContent = [
   upTo: number,
@@ -42,7 +42,6 @@ function refusal(reason: 'too-many-watchers' | 'changes-not-settled') {
   return { summary: title, type, title, detail, instance: '/platform/v1/changes' };
 }
 
-/** Documents 503. */
 const Unavailable = (): MethodDecorator =>
   ProblemResponse(
     503,
@@ -87,7 +86,7 @@ To keep a copy: ask without \`after\`, then read the settings, then ask again an
   );
 }
 
-/** What changed; additive to the specification. */
+/** Changes of settings. An addition to the specification. */
 @Controller('platform/v1/changes')
 @ApiTags('Changes')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
@@ -131,7 +130,7 @@ export class ChangesController {
 
   private positionOf(list: string, token: string): Position {
     const [upTo, issued, ...open] = this.cursors.decode(list, token, 'after') as TokenContent;
-    // 1.0.0 gave the time alone; it takes a list for a cursor that never expires.
+    // Release 1.0.0 issued a plain number here. It reads the array as a cursor that never expires.
     const [issuedAt, ...marked] = typeof issued === 'number' ? [issued] : issued;
     const ageSeconds = this.clock.now().getTime() / SECOND_MS - issuedAt;
     if (ageSeconds > this.limits.tokenLifetimeSeconds) throw new SettingError('changes-expired');
