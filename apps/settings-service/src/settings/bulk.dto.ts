@@ -103,11 +103,9 @@ export class ReadSettingsResponseDto extends createZodDto(
       missing: z
         .array(namesOnly)
         .meta({ description: 'Names of settings that do not exist, as spelt in the request.' }),
-      unread: z
-        .array(namesOnly)
-        .meta({
-          description: 'Not read, because the response would have exceeded 8 MiB: request them again.',
-        }),
+      unread: z.array(namesOnly).meta({
+        description: 'Not read, because the response would have exceeded 8 MiB: request them again.',
+      }),
     })
     .meta({ id: 'ReadSettingsResponse' }),
 ) {}
