@@ -29,18 +29,21 @@ describe('retention of', () => {
   afterAll(() => service.close());
 
   describe('old instances', () => {
-    /** Creates a schedule with 1,200 instances of each status, due so long ago. Returns its id. */
+    /**
+     * Creates a schedule with 1,200 instances per entry of `statuses`, which maps a status to the age of its
+     * instances. Returns the schedule's id.
+     */
     const addInstances = async (statuses: Readonly<Record<string, string>>): Promise<string> => {
       const schedule = { facilityId: 77, name: 'Inspect', schedule: '0 9 * * 1' };
       const { body } = await service.api.post('/Schedules').set(PARTNER).send(schedule).expect(201);
       const { scheduleId } = body as { scheduleId: string };
-      for (const [status, dueAt] of Object.entries(statuses))
+      for (const [status, age] of Object.entries(statuses))
         await service.database.query(
           `INSERT INTO task.${status === 'Released' ? 'released_instances' : 'instances'}
            (schedule_id, facility_id, name, due_at, status, completed_at)
          SELECT $1, 77, $2, now() - $3::interval - n * interval '1 minute', $4, CASE WHEN $4 = 'Completed' THEN now() END
          FROM generate_series(1, 1200) AS n`,
-          [scheduleId, status, dueAt, status === 'Released' ? 'Cancelled' : status.split(' ')[0]],
+          [scheduleId, status, age, status === 'Released' ? 'Cancelled' : status.split(' ')[0]],
         );
       return scheduleId;
     };

@@ -31,7 +31,7 @@ export async function restore(
   const subsystem = command.subsystems[0]!;
   if (!mayEmpty && !(await transfer.existedAt(subsystem, at)))
     throw new CommandError(
-      `there was no setting of ${JSON.stringify(subsystem)} at ${at.toISOString()}: look at name and instant, or pass --allow-empty to delete all that it has now`,
+      `there was no setting of ${JSON.stringify(subsystem)} at ${at.toISOString()}: check the name and the instant, or pass --allow-empty to delete all of its settings`,
     );
   const planned = await transfer.restore(subsystem, at, null, observer);
   if (trail === null) return planned;
@@ -39,7 +39,7 @@ export async function restore(
   if (planned.different + planned.extra === 0) return planned;
   if (!isAgreed) {
     if (ask === null)
-      throw new CommandError('nothing was changed: pass --yes, because there is no terminal to ask at');
+      throw new CommandError('nothing was changed: pass --yes, because there is no terminal to confirm at');
     if (!(await ask('Restore? [y/N] '))) throw new CommandError('nothing was changed');
   }
   return transfer.restore(subsystem, at, trail, { ...observer, differs: () => undefined });

@@ -55,8 +55,7 @@ const POLL_INTERVAL_MS = 100;
  */
 const POLL_TIMEOUT_MS = 5 * SECOND_MS;
 /**
- * If no poll ran for this long, the log is rebuilt instead of catching up, provided that it can be rebuilt at
- * once.
+ * If no poll ran for this long, the log is rebuilt instead of catching up, unless older writers delay that.
  */
 const MAX_IDLE_MS = MINUTE_MS;
 /**
@@ -64,7 +63,7 @@ const MAX_IDLE_MS = MINUTE_MS;
  * continues to be used.
  */
 const POLLS_BEFORE_REUSE = 3;
-/** Polls after which opening the first log gives up, and readers are refused. */
+/** Maximum polls while opening the first log. After that, readers are refused. */
 const MAX_HORIZON_POLLS = 30;
 /**
  * If gaps stay open for this long, polls also read which transactions write to the history: a long

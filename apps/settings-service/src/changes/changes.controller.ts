@@ -45,7 +45,7 @@ function refusal(reason: 'too-many-watchers' | 'changes-not-settled') {
 const Unavailable = (): MethodDecorator =>
   ProblemResponse(
     503,
-    'The database cannot be reached, every place is taken, or a transaction from before still writes.',
+    'The database cannot be reached, too many requests wait for changes, or an older transaction is still writing.',
     { watchers: refusal('too-many-watchers'), unsettled: refusal('changes-not-settled') },
     RESPONSE_HEADERS.retryAfter,
   );
@@ -54,15 +54,15 @@ function ListChanges(): MethodDecorator {
   return applyDecorators(
     ApiOperation({
       operationId: 'listChanges',
-      summary: 'Tell what changed, or wait for a change',
-      description: `Nothing is left out, and the changes of one setting come in the order of their commits, also across replicas.
-\`next\` leads on. Without \`subsystem\` it needs the persona InternalPartner, as the list of all settings does. A change is told within a second after the response to its write. An empty list may come before \`waitSeconds\` are over.
+      summary: 'List changes, or wait for one',
+      description: `Returns every change, and those of one setting in commit order, also across replicas.
+Pass \`next\` as \`after\` of the next request. Without \`subsystem\` it needs the persona InternalPartner, like the list of all settings. A change is returned within a second after the response to its write. An empty list may be returned before \`waitSeconds\` have passed.
 
-To keep a copy: ask without \`after\`, then read the settings, then ask again and again, each time with the last \`next\`, and read what changed.`,
+To keep a copy: request without \`after\`, then read the settings, then repeat the request with the last \`next\`, and read the settings that changed.`,
     }),
     ApiQuery(WAIT_SECONDS),
     ApiOkResponse({
-      description: 'What changed; nothing where the wait was over first.',
+      description: 'The changes; empty if the wait ended without one.',
       type: ChangesDto.Output,
       examples: {
         one: { summary: 'A write', value: CHANGES },

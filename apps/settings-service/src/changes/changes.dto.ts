@@ -36,7 +36,7 @@ const settingChange = z
     subsystemName: z.string().meta({ description: 'As the first write spelt it.' }),
     settingName: z.string().meta({ description: 'As the first write spelt it.' }),
     operation: z.enum(['write', 'delete']),
-    etag: z.string().nullable().meta({ description: 'The ETag since this change; null after a delete.' }),
+    etag: z.string().nullable().meta({ description: 'The ETag after this change; null after a delete.' }),
     changedAt: z.string().meta({ format: 'date-time' }),
   })
   .meta({

@@ -54,7 +54,7 @@ export class DiagnosticsController {
     summary: 'Check that the service runs',
     description: 'Does not check the database. The response has no body.',
   })
-  @ApiOkResponse({ description: 'It runs.' })
+  @ApiOkResponse({ description: 'The service runs.' })
   @NeverFails()
   @Public()
   healthCheck(): void {

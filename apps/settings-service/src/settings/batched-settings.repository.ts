@@ -176,7 +176,7 @@ export class BatchedSettingsRepository {
     const rows = await queryPrepared<WrittenRow>(database, WRITE_SETTINGS, values);
     return writes.map((write) => {
       const recorded = recordedWrite(rows, write);
-      if (recorded === null) throw new Error('an upsert with RETURNING gave no row');
+      if (recorded === null) throw new Error('an upsert with RETURNING returned no row');
       return recorded;
     });
   }

@@ -36,9 +36,9 @@ const address = { subsystemName: settingNameText, settingName: settingNameText }
 
 const writeShape = {
   ...address,
-  delete: z.literal(true).optional().meta({ description: 'Delete it, in place of `settingValue`.' }),
-  ifMatch: entityTags.meta({ description: 'As the header If-Match of PUT.', examples: ['"42"'] }),
-  ifNoneMatch: entityTags.meta({ description: 'As the header If-None-Match of PUT.', examples: ['*'] }),
+  delete: z.literal(true).optional().meta({ description: 'Deletes the setting; instead of `settingValue`.' }),
+  ifMatch: entityTags.meta({ description: 'Like the header If-Match of PUT.', examples: ['"42"'] }),
+  ifNoneMatch: entityTags.meta({ description: 'Like the header If-None-Match of PUT.', examples: ['*'] }),
 };
 
 /**

@@ -8,7 +8,7 @@ import { ENTRY, PageQuery, historyEntry, identifier, nextPageKey } from './setti
 export class HistoryQuery extends createZodDto(
   z.strictObject({
     ...PageQuery.schema.shape,
-    subsystem: settingNameText.optional().meta({ description: 'Only this subsystem, in any letter case.' }),
+    subsystem: settingNameText.optional().meta({ description: 'Only this subsystem; case-insensitive.' }),
     personId: identifier.optional().meta({ description: 'Only changes by tokens with this `personId`.' }),
     userId: identifier.optional().meta({ description: 'Only changes by tokens with this `userId`.' }),
     from: instant
@@ -26,7 +26,7 @@ export class PageAtQuery extends createZodDto(
 
 export class RestoreSubsystemDto extends createZodDto(
   z.strictObject({
-    at: instant.meta({ description: 'The instant to go back to.' }),
+    at: instant.meta({ description: 'The instant to restore.' }),
     dryRun: z.boolean().default(false).meta({ description: 'Only return what would change.' }),
   }),
 ) {}

@@ -81,14 +81,14 @@ const SETTING_PROBLEMS = {
     status: 503,
     type: 'urn:platform:problem:setting-busy',
     title: 'Setting busy',
-    detail: 'Another change holds a setting for too long. Nothing was written. Try again.',
+    detail: 'Another change has locked a setting for too long. Nothing was written. Try again.',
     headers: { 'Retry-After': '1' },
   },
   'too-much-written': {
     status: 429,
     type: 'urn:platform:problem:too-much-written',
     title: 'Too much written',
-    detail: 'You write history faster than one caller may. Try again later.',
+    detail: 'You have written more history than one caller may in an hour. Try again later.',
     headers: { 'Retry-After': '60' },
   },
   'changes-expired': {
@@ -181,7 +181,7 @@ export const WriteRefusals = (): MethodDecorator =>
       'The `Idempotency-Key` was used by a request with another operation, setting, value or condition.',
       'idempotency-key-reused',
     ),
-    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse('The caller has used up its hourly allowance of history.', 'too-much-written'),
     SettingProblemResponse(
       'The database cannot be reached, or another change, a restoration for example, holds the setting.',
       'setting-busy',
@@ -195,7 +195,7 @@ export const RestorationRefusals = (): MethodDecorator =>
       'More than 10,000 settings or 256 MiB would change, or the subsystem has had more than 200,000 names: nothing was changed.',
       'restore-too-large',
     ),
-    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse('The caller has used up its hourly allowance of history.', 'too-much-written'),
     SettingProblemResponse('The caller has other restorations under way.', 'too-many-restorations'),
     SettingProblemResponse(
       'The database cannot be reached, or other callers have restorations under way.',

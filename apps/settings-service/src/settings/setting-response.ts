@@ -12,7 +12,7 @@ import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.enti
 /** Documents the response to every successful write. */
 export const WrittenResponse = (): MethodDecorator =>
   ApiOkResponse({
-    description: 'Done; the setting as it was written.',
+    description: 'The setting as it was written.',
     type: PlatformSettingDto.Output,
     examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
     headers: HEADERS.etag,

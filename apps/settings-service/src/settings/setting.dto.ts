@@ -36,7 +36,7 @@ export class PlatformSettingDto extends createZodDto(platformSetting) {}
 export class SettingsPageDto extends createZodDto(
   z.object({ settings: z.array(platformSetting), nextPageKey }).meta({
     id: 'PagedPlatformSettingsResponse',
-    description: 'One page of settings, in the order of their names.',
+    description: 'One page of settings, ordered by name.',
   }),
 ) {}
 

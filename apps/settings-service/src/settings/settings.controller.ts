@@ -194,12 +194,12 @@ export class SettingsController {
   @ApiOperation({
     operationId: 'deleteSetting',
     summary: 'Delete a setting',
-    description: 'Its history stays, with an entry for the deletion.',
+    description: 'Its history is kept, with an entry for the deletion.',
   })
   @SettingPath()
   @WriteConditions()
   @ApiOkResponse({
-    description: 'Deleted; the setting as it was.',
+    description: 'The deleted setting with its last value.',
     type: PlatformSettingDto.Output,
     examples: { deleted: { summary: 'The setting', value: INVOICE_DAY } },
   })

@@ -20,7 +20,7 @@ export const LOCK_WAIT_MS = 2 * SECOND_MS;
 const RESTORATIONS_AT_ONCE = 2;
 const RESTORATIONS_PER_CALLER = 1;
 const RESTORATIONS_WAITING = { perShare: 2, inAll: 10 };
-/** One connection in this many may be held by writes that wait for a lock. */
+/** Divisor of the pool size: writes that wait for a lock may hold this fraction of the connections. */
 const LOCK_WAIT_POOL_DIVISOR = 4;
 const LOCK_WAITS_WAITING = { perShare: 100, inAll: 200 };
 

@@ -48,7 +48,7 @@ export class WriteAllowance {
   ) {
     this.refusals = metrics.counter(
       'settings_writes_refused_total',
-      'Writes refused because their caller writes history faster than one caller may',
+      'Writes refused because their caller had used up its hourly allowance of history',
     );
   }
 
