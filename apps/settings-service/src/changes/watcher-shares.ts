@@ -4,9 +4,9 @@ export interface Holder {
   readonly application: string;
 }
 
-/** The fraction of all places that one caller always keeps. */
+/** The share of one caller, as a fraction of all places. Callers above their share are displaced first. */
 const CALLER_PART = 1 / 16;
-/** The least number of places that one caller always keeps. */
+/** The minimum share of one caller, in places. */
 const CALLER_MIN = 16;
 
 /**
