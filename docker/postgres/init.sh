@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs once, when the data volume is empty: one database per service, an owner role that migrates and an app role that serves.
+# Runs once, when the data volume is empty. Creates one database per service, with an owner role for
+# migrations and an application role for the service.
 set -eu
 for service in auth settings task; do
   psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \

@@ -39,7 +39,7 @@ const CONTROLLERS = [
   DiagnosticsController,
 ];
 
-/** Those of the service's repositories, with their metrics. */
+/** The limiter of large reads that the service's repositories share, with its metrics. */
 const LARGE_READS: Provider = {
   provide: LargeReads,
   inject: [getDataSourceToken(), Metrics],

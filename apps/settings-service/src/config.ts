@@ -9,8 +9,8 @@ export const settingsServiceConfigSchema = z.object({
   ...authServiceConfigShape,
   ...cursorConfigShape,
   /**
-   * Bytes of history that one caller may write at one replica in an hour. An entry counts its value and 1
-   * KiB. 0: no limit.
+   * History bytes that one caller may write at one replica per hour. Each entry counts the size of its value
+   * plus 1 KiB. 0 means no limit.
    */
   WRITE_BYTES_PER_HOUR: z.coerce
     .number()
@@ -18,9 +18,9 @@ export const settingsServiceConfigSchema = z.object({
     .min(0)
     .max(1e15)
     .default(16 * 1024 ** 3),
-  /** How long `next` of a response with changes can be used as `after`. */
+  /** Seconds for which the `next` cursor of a changes response stays valid. */
   CHANGES_TOKEN_LIFETIME_SECONDS: z.coerce.number().int().min(60).max(31_536_000).default(86_400),
-  /** Requests of one replica that wait for changes at the same time; others get 503. */
+  /** Requests that may wait for changes at one replica at the same time. Further ones get 503. */
   CHANGES_MAX_WATCHERS: z.coerce.number().int().min(1).max(100_000).default(2_000),
 });
 
@@ -34,7 +34,7 @@ export function loadSettingsServiceConfig(env?: NodeJS.ProcessEnv): Readonly<Set
 export const settingsAdminConfigSchema = z.object({ DATABASE_URL: serviceConfigShape.DATABASE_URL });
 
 /**
- * What the operator's command line reads.
+ * Loads the configuration of the operator's command line.
  * @throws {ConfigError} naming the variable if it is missing or wrong
  */
 export function loadSettingsAdminConfig(

@@ -15,12 +15,12 @@ import { Setting } from './settings/setting.entity';
 
 export const SCHEMA = 'settings';
 
-/** The specification has writes at this level; most are single statements. */
+/** The specification requires writes at this level. Most are single statements. */
 export const DEFAULT_ISOLATION: Isolation = 'REPEATABLE READ';
 
 export const ENTITIES = [Setting, HistoryEntry];
 
-/** In the order they apply; listed one by one, because a bundle has no folder to search. */
+/** In the order in which they run. Listed explicitly, because a bundle has no folder to scan. */
 export const MIGRATIONS = [
   CreateSettings1795000000000,
   FoldSettingKeys1796400000000,
@@ -34,8 +34,8 @@ export const MIGRATIONS = [
 ];
 
 /**
- * What the service's own role may do. It can add to the history and read it, never change or remove an entry:
- * an audit trail that the audited can edit is none.
+ * Returns the grants of the service's own role. It can read the history and append to it, but never change or
+ * delete an entry: the audited service must not be able to edit its audit trail.
  */
 export function appRoleGrants(quotedRole: string): string[] {
   return [

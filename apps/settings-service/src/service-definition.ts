@@ -22,10 +22,10 @@ curl -sS "$SETTINGS/subsystems/billing/settings/invoice-day/value" -H "Authoriza
 ## Values and names
 
 - A value is kept and served byte for byte: numbers of any precision, the order of members, \`1.0\` and \`-0\`. Only \`null\` is refused.
-- Names are compared without regard to case (full Unicode case folding after NFC), and shown as the first write spelt them.
-- Every write has a new \`ETag\`. \`If-Match\` keeps a write from replacing what somebody else wrote in between; \`Idempotency-Key\` lets
-  it be sent again without being done twice. \`commands/write\` does many writes, all or none.
-- \`?at=\` reads what was; a subsystem can be restored to an instant.
+- Names are case-insensitive (full Unicode case folding after NFC), and returned as the first write spelt them.
+- Every write has a new \`ETag\`. \`If-Match\` keeps a write from overwriting a change made in between; \`Idempotency-Key\` makes
+  it safe to send a write again. \`commands/write\` applies many writes, all or none.
+- \`?at=\` reads the value at an instant; a subsystem can be restored to an instant.
 
 ${conventions()}`;
 
@@ -34,13 +34,13 @@ const API_DOCS = new OpenApi({
   developmentUrl: 'http://127.0.0.1:3002',
   tags: [
     { name: 'Settings', description: 'Read, write and delete settings.' },
-    { name: 'History', description: 'Who wrote what and when, and how to get it back.' },
-    { name: 'Changes', description: 'Hear of what others write.' },
-    { name: 'Diagnostics', description: 'Whether the service and its database answer.' },
+    { name: 'History', description: 'Who wrote what and when, and restoring it.' },
+    { name: 'Changes', description: 'Follow the changes of settings.' },
+    { name: 'Diagnostics', description: 'Whether the service and its database respond.' },
   ],
 });
 
-/** How the settings service is built; the same in production and in tests. */
+/** Defines the settings service, for production and for tests. */
 export function settingsService(config: Readonly<SettingsServiceConfig>): ServiceDefinition {
   return {
     name: 'settings-service',

@@ -56,7 +56,7 @@ describe('the operator’s command line', () => {
 
   const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-  /** Large values are stored beside their rows. A damaged disk would lose them so. */
+  /** Destroys the table's TOAST rows, which hold its large values, as a damaged disk could. */
   async function loseLargeValues({ database }: SettingsFixture, table: string): Promise<void> {
     await database.querySuperuser('CREATE EXTENSION IF NOT EXISTS pg_surgery');
     const [toast] = await database.query<{ name: string }>(
@@ -69,7 +69,7 @@ describe('the operator’s command line', () => {
     );
   }
 
-  it('moves settings byte for byte, whatever they hold', async () => {
+  it('exports and imports settings byte for byte', async () => {
     const values = [
       '1.0',
       '-0',
@@ -101,7 +101,7 @@ describe('the operator’s command line', () => {
     );
   });
 
-  it('exports and compares subsystems by name, in files too', async () => {
+  it('exports and compares subsystems by name, also with files', async () => {
     await put(from, 'Billing', 'a', '1');
     await put(from, 'Billing', 'b', '2');
     await put(from, 'Mail', 'a', '1');
@@ -130,7 +130,7 @@ describe('the operator’s command line', () => {
     expect(both.output).toBe('1 missing, 1 different, 2 here only, 0 same\n');
   });
 
-  it('says what it would write and writes nothing; then goes on where it was interrupted', async () => {
+  it('writes nothing in a dry run, and resumes an interrupted import', async () => {
     const lines = Array.from({ length: 250 }, (_, n) =>
       JSON.stringify({ subsystemName: 'Many', settingName: `n${String(n)}`, valueText: String(n) }),
     );
@@ -153,14 +153,14 @@ describe('the operator’s command line', () => {
     ['a bad name', line({ settingName: '..' }), 'line 1: settingName must have'],
     ['no value', line({ valueText: 1 }), 'line 1: valueText is required'],
     ['null', line({ valueText: 'null' }), 'line 1: valueText must not be null'],
-    ['what is no JSON', line({ valueText: '{' }), 'line 1: valueText not valid JSON'],
+    ['invalid JSON', line({ valueText: '{' }), 'line 1: valueText not valid JSON'],
     ['a lone surrogate', line({ valueText: '"\ud800"' }), 'line 1: valueText is not well-formed'],
     [
       'the same setting twice',
       `${line({})}\n${line({ settingName: 'N' })}`,
       'line 2: names the setting of line 1',
     ],
-  ])('refuses %s and says where', async (_case, input, complaint) => {
+  ])('refuses %s and names the line', async (_case, input, complaint) => {
     const answer = await admin(to, ['import'], input);
     expect(answer).toMatchObject({
       exitCode: 1,
@@ -169,7 +169,7 @@ describe('the operator’s command line', () => {
     expect(await rowsOf(to)).toEqual([]);
   });
 
-  it('explains itself, and what it cannot do', async () => {
+  it('prints help, and explains invalid arguments', async () => {
     for (const action of ['export', 'import', 'compare', 'restore'])
       expect(await admin(to, [action, '--help'])).toMatchObject({
         exitCode: 0,
@@ -220,12 +220,12 @@ describe('the operator’s command line', () => {
       expect(await rowsOf(from)).toEqual(before);
     });
 
-    it('to the future is not understood', async () => {
+    it('to the future is refused as an invalid argument', async () => {
       const future = new Date(Date.now() + 60_000).toISOString();
       expect(await admin(from, ['restore', 'Billing', future, '--yes'])).toMatchObject({ exitCode: 2 });
     });
 
-    it('shows what it will do, and does it only when somebody agrees', async () => {
+    it('shows the planned changes, and makes them only after confirmation', async () => {
       const before = await rowsOf(from);
       const unasked = await admin(from, ['restore', 'Billing', at]);
       expect(unasked).toEqual({
@@ -255,7 +255,7 @@ describe('the operator’s command line', () => {
       expect(await rowsOf(from)).toEqual([]);
     });
 
-    it('goes on beside settings that cannot be read or written, names them, and ends with 1', async () => {
+    it('skips and names settings that cannot be read or written, and exits with 1', async () => {
       const random = (seed: number): string =>
         JSON.stringify(
           Array.from({ length: 600 }, (_, n) => sha256(`${String(seed)} ${String(n)}`)).join(''),
@@ -289,13 +289,13 @@ describe('the operator’s command line', () => {
       const rows = await rowsOf(from);
       expect(rows.map(({ setting_key }) => setting_key)).toEqual(['a', 'b', 'c', 'd', 'damaged']);
       expect(rows.map(({ value_text }) => value_text)).toEqual(['2', '1', '1', '1', random(2)]);
-      // Nothing is left to do but what failed.
+      // A second run changes nothing, and fails for the same settings.
       const again = await admin(from, ['restore', 'Billing', at, '--yes', '--quiet']);
       expect(again.exitCode).toBe(1);
       expect(again.output).toMatch(/\n0 written, 0 deleted, 6 unchanged, 2 failed\n$/);
     });
 
-    it('finds that a subsystem was there behind thousands of names that it did not have then', async () => {
+    it('finds a past setting behind thousands of names that did not exist at the instant', async () => {
       await from.database.query(
         `INSERT INTO settings.setting_history
            (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, occurred_at)
@@ -311,7 +311,7 @@ describe('the operator’s command line', () => {
       });
     });
 
-    it('of which nothing can be shown changes nothing', async () => {
+    it('changes nothing if the plan cannot be written to the output', async () => {
       const before = await rowsOf(from);
       const complaints: string[] = [];
       const exitCode = await runAdmin(['restore', 'Billing', at, '--yes'], {
@@ -326,7 +326,7 @@ describe('the operator’s command line', () => {
     });
   });
 
-  it('exports, compares and imports beside a setting that cannot be read, names it, and ends with 1', async () => {
+  it('exports, compares and imports all but a setting that cannot be read, names it, and exits with 1', async () => {
     const large = (seed: string): string =>
       JSON.stringify(Array.from({ length: 600 }, (_, n) => sha256(`${seed} ${String(n)}`)).join(''));
     await from.database.query(
@@ -355,7 +355,7 @@ describe('the operator’s command line', () => {
     expect(imported.output).toBe('0 created, 2 changed, 0 unchanged\n');
   });
 
-  it('exports more than it could hold in pages', async () => {
+  it('exports many settings page by page', async () => {
     await from.database.query(
       `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
        SELECT 'many', 'n' || n, 'Many', 'N' || n, n::text FROM generate_series(1, 10050) AS n`,

@@ -14,14 +14,17 @@ export interface Replica {
   process: RunningProcess;
 }
 
-/** The integration target builds first; this is for running one file by hand. */
+/**
+ * Builds the service unless it is built. The integration target builds it first; this serves runs of a single
+ * file.
+ */
 export async function buildService(): Promise<void> {
   if (existsSync(ENTRY)) return;
   const bundle = ['tools/build/bundle.ts', 'apps/settings-service'];
   await promisify(execFile)(process.execPath, bundle, { cwd: WORKSPACE });
 }
 
-/** Starts a replica; resolves when it is ready. */
+/** Starts a replica on free ports and waits until it is ready. */
 export async function startReplica(environment: Record<string, string>): Promise<Replica> {
   const [port, metricsPort] = await findFreePorts(2);
   const url = `http://127.0.0.1:${String(port)}`;

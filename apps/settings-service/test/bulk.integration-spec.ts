@@ -54,7 +54,7 @@ describe('many settings at once', () => {
   });
 
   describe('read', () => {
-    it('gives values byte for byte with their ETags, and names those that are missing', async () => {
+    it('returns values byte for byte with their ETags, and names missing settings', async () => {
       const written = await put('Read', 'Big', '12345678901234567890.10');
       await put('Read', 'Order', '{"b":-0,"a":1.0}');
       const settings = [name('read', 'order'), name('Read', 'None'), name('READ', 'big')];
@@ -68,7 +68,7 @@ describe('many settings at once', () => {
       expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     });
 
-    it('tells of a setting once, however often and in whatever letter case it is named', async () => {
+    it('returns a setting once, however often and in whatever letter case it is named', async () => {
       await put('Twice', 'Large', `"${'x'.repeat(250_000)}"`);
       await put('Twice', 'Small', '1');
       const again = Array.from({ length: 500 }, (_, n) => name('twice', n % 2 === 0 ? 'LARGE' : 'large'));
@@ -84,7 +84,7 @@ describe('many settings at once', () => {
       expect(text.length).toBeLessThan(260_000);
     });
 
-    it('reads a thousand, and leaves out what does not fit into the response', async () => {
+    it('reads 1,000 settings, and omits values that do not fit into the response', async () => {
       const large = `"${'x'.repeat(250_000)}"`;
       for (let n = 0; n < 40; n += 1) await put('Large', `n${String(n)}`, large);
       const settings = Array.from({ length: 1_000 }, (_, n) => name('Large', `n${String(n)}`));
@@ -97,7 +97,7 @@ describe('many settings at once', () => {
   });
 
   describe('write', () => {
-    it('writes and deletes in one transaction, an entry each under one request id', async () => {
+    it('writes and deletes in one transaction, with history entries that share one request id', async () => {
       await put('Mix', 'gone', '"old"');
       const kept = await put('Mix', 'kept', '1');
       const writes =
@@ -121,14 +121,14 @@ describe('many settings at once', () => {
 
     it.each([
       ['a condition that does not hold', { settingValue: 9, ifMatch: '"1"' }, 412, 'setting-changed'],
-      ['a setting to create that is there', { settingValue: 9, ifNoneMatch: '*' }, 412, 'setting-changed'],
+      ['a setting to create that exists', { settingValue: 9, ifNoneMatch: '*' }, 412, 'setting-changed'],
       [
-        'a setting to delete that is not there',
+        'a setting to delete that does not exist',
         { settingName: 'Absent', delete: true },
         404,
         'setting-not-found',
       ],
-    ])('does nothing at all for %s, and names it', async (_case, failing, status, type) => {
+    ])('writes nothing for %s, and names it', async (_case, failing, status, type) => {
       await put('All', 'there', '1');
       const writes = [
         { ...name('All', 'first'), settingValue: 1 },
@@ -142,7 +142,7 @@ describe('many settings at once', () => {
       expect(await valueOf('All', 'there')).toBe('1');
     });
 
-    it('repeats what was done under the same Idempotency-Key, and refuses another request', async () => {
+    it('returns the first result for the same Idempotency-Key, and refuses it for another request', async () => {
       const headers = { ...PARTNER, 'idempotency-key': 'bulk-1' };
       const writes = [
         { ...name('Once', 'a'), settingValue: 1 },
@@ -174,7 +174,7 @@ describe('many settings at once', () => {
       expect(await historyOf('conditions')).toHaveLength(2);
     });
 
-    it('does one of the same requests at the same moment', async () => {
+    it('executes concurrent requests with the same Idempotency-Key once', async () => {
       const writes = Array.from({ length: 20 }, (_, n) => ({
         ...name('Same', `n${String(n)}`),
         settingValue: n,
@@ -192,7 +192,7 @@ describe('many settings at once', () => {
       expect(await historyOf('same')).toHaveLength(20);
     });
 
-    it('is never seen in half, and never deadlocks, whatever the order of its writes', async () => {
+    it('is never seen partially, and never deadlocks, whatever the order of its writes', async () => {
       const names = ['a', 'b', 'c', 'd', 'e'];
       const write = async (round: number) => {
         const order = round % 2 === 0 ? names : [...names].reverse();

@@ -5,11 +5,11 @@ import type { Replica } from './built-service';
 import { PARTNER, prepareSettings, settingPath } from './settings-fixture';
 import type { SettingsSurroundings } from './settings-fixture';
 
-/** How many writes are asked for; the goal's 100,000 take minutes. */
+/** Writes that the test sends. The 100,000 of the goal would take minutes. */
 const WRITES = testSize('TEST_FEED_WRITES', { quick: 800, full: 2_000 });
 const WRITERS = 8;
 const WATCHERS = 4;
-/** Requests that each writer has under way. */
+/** Concurrent requests of each writer. */
 const IN_FLIGHT = 8;
 const SETTINGS = 100;
 const FROZEN_MS = 4_000;
@@ -26,7 +26,7 @@ interface Recorded {
   revision: string;
 }
 
-describe('watchers of two replicas that are killed, restarted, and cut off from their database', () => {
+describe('watchers of two replicas that are killed, restarted and disconnected from their database', () => {
   let surroundings: SettingsSurroundings;
   let network: TcpProxy;
   let replicas: Replica[] = [];
@@ -49,14 +49,15 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     await network.stop();
   });
 
-  /** The response at either replica; null when there was none, or none of use. */
+  /** Sends a request to one of the replicas. Returns null if there is no response, or a 503. */
   async function request(replica: number, path: string, init: RequestInit): Promise<Response | null> {
     try {
       const response = await fetch(`${replicas[replica % 2]!.url}${path}`, init);
       if (response.status === 200 || response.status === 404) return response;
       if (response.status !== 503) unexpected.push(`${response.status} ${await response.text()}`);
     } catch (error) {
-      // The replica is down, or went down. The error is of Node's own realm.
+      // The replica is down. `instanceof TypeError` would not match, because the error belongs to Node's
+      // realm, not Jest's.
       if ((error as Error).name !== 'TypeError') throw error;
     }
     await sleep(50);
@@ -72,7 +73,10 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     await response?.arrayBuffer();
   }
 
-  /** Watches until `isDone`, mostly at one replica, sometimes at the other, and notes what it hears. */
+  /**
+   * Watches until `isDone`, mostly at one replica and sometimes at the other, and records the changes in
+   * `seen`.
+   */
   async function watch(watcher: number, after: string, seen: Seen[], isDone: () => boolean): Promise<void> {
     for (let count = 0; !isDone(); count += 1) {
       const query = new URLSearchParams({ after, waitSeconds: '2' }).toString();
@@ -85,7 +89,7 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     }
   }
 
-  /** What happens while a share of the writes is made. */
+  /** Faults injected one after the other, each after a further fifth of the writes. */
   const faults: (() => Promise<void>)[] = [
     async () => {
       await replicas[0]!.process.stop('SIGKILL');
@@ -106,22 +110,24 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     },
   ];
 
-  it(`hear of each of ${String(WRITES)} writes once, of each setting in the order of the commits`, async () => {
+  it(`receive each of ${String(WRITES)} writes once, in commit order per setting`, async () => {
     const { next } = (await (await request(0, '/platform/v1/changes', { headers: PARTNER }))!.json()) as {
       next: string;
     };
-    const heard = Array.from({ length: WATCHERS }, (): Seen[] => []);
-    let [asked, isDone] = [0, false];
-    const watching = Promise.all(heard.map((seen, watcher) => watch(watcher, next, seen, () => isDone)));
+    const seenByWatcher = Array.from({ length: WATCHERS }, (): Seen[] => []);
+    let [sent, isDone] = [0, false];
+    const watching = Promise.all(
+      seenByWatcher.map((seen, watcher) => watch(watcher, next, seen, () => isDone)),
+    );
     const writing = Array.from({ length: WRITERS * IN_FLIGHT }, async (_, writer) => {
-      for (let count = 0; asked < WRITES; count += 1) {
-        asked += 1;
+      for (let count = 0; sent < WRITES; count += 1) {
+        sent += 1;
         await write(writer, count);
       }
     });
     for (const [index, fault] of faults.entries()) {
       const reached = ((index + 1) * WRITES) / (faults.length + 1);
-      await eventually(() => expect(asked).toBeGreaterThanOrEqual(reached), { timeoutMs: 1_000_000 });
+      await eventually(() => expect(sent).toBeGreaterThanOrEqual(reached), { timeoutMs: 1_000_000 });
       expect(unexpected).toEqual([]);
       await fault();
     }
@@ -129,8 +135,10 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
     const history = await surroundings.database.query<Recorded & object>(
       'SELECT setting_name, operation, revision FROM settings.setting_history ORDER BY history_id',
     );
-    const told = (): number => Math.min(...heard.map((seen) => seen.length));
-    await eventually(() => expect(told()).toBeGreaterThanOrEqual(history.length), { timeoutMs: 60_000 });
+    const fewestSeen = (): number => Math.min(...seenByWatcher.map((seen) => seen.length));
+    await eventually(() => expect(fewestSeen()).toBeGreaterThanOrEqual(history.length), {
+      timeoutMs: 60_000,
+    });
     isDone = true;
     await watching;
     expect(unexpected).toEqual([]);
@@ -141,7 +149,7 @@ describe('watchers of two replicas that are killed, restarted, and cut off from 
         etag: operation === 'delete' ? null : `"${revision}"`,
       })),
     );
-    for (const seen of heard) expect(bySetting(seen)).toEqual(expected);
+    for (const seen of seenByWatcher) expect(bySetting(seen)).toEqual(expected);
   }, 2_400_000);
 });
 

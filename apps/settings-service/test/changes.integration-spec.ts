@@ -17,7 +17,7 @@ interface Page {
   next: string;
 }
 
-describe('the feed of changes', () => {
+describe('the change feed', () => {
   let service: SettingsFixture;
   beforeAll(async () => {
     service = await startSettings({ replicas: 2, variables: { CHANGES_MAX_WATCHERS: '5' } });
@@ -43,8 +43,8 @@ describe('the feed of changes', () => {
   const remove = (subsystem: string, name: string) =>
     service.api.delete(settingPath(subsystem, name)).set(PARTNER).expect(200);
   /**
-   * Until everything is there that is expected; each page continues where the last one ended, at the other
-   * replica.
+   * Reads pages until `count` changes have arrived. Each page continues where the last one ended, at the
+   * other replica.
    */
   const follow = async (after: string, count: number): Promise<Page['changes']> => {
     const changes: Page['changes'] = [];
@@ -63,7 +63,7 @@ describe('the feed of changes', () => {
   const isWaiting = (replica = 0) =>
     eventually(async () => expect(await watchersOf(service, replica)).toBeGreaterThan(0));
 
-  it('tells of writes and deletes in their order, with ETags, at every replica', async () => {
+  it('delivers writes and deletes in order, with ETags, at every replica', async () => {
     const after = await now();
     const first = await put('Feed', 'One', 1, 0);
     const second = await put('Feed', 'One', 2, 1);
@@ -91,7 +91,7 @@ describe('the feed of changes', () => {
     expect(Date.now() - writtenAt).toBeLessThan(1_000);
   });
 
-  it('tells of one subsystem only, whatever the case of its name, and its token is of that list', async () => {
+  it('delivers only one subsystem, whatever the case of its name, and binds the cursor to it', async () => {
     const after = await now({ subsystem: 'FEED' });
     const waiting = ask({ after, subsystem: 'feed', waitSeconds: '30' });
     await isWaiting();
@@ -102,21 +102,21 @@ describe('the feed of changes', () => {
     expect(body.errors).toEqual({ after: ['is not valid'] });
   });
 
-  it('responds with nothing when the wait is over, and goes on from there', async () => {
+  it('responds with no changes when the wait is over, and continues from there', async () => {
     const { changes, next } = await ask({ waitSeconds: '1' });
     expect(changes).toEqual([]);
     await put('Feed', 'later');
     expect((await ask({ after: next, waitSeconds: '30' })).changes).toHaveLength(1);
   });
 
-  it('tells of what commits late, in spite of an old transaction elsewhere that never ends', async () => {
+  it('delivers a late commit, despite an old transaction elsewhere that never ends', async () => {
     const [foreign, late] = [await database(), await database()];
     try {
       await foreign.query('BEGIN');
       await foreign.query('SELECT pg_current_xact_id()');
       await put('Late', 'seen');
       const after = await now();
-      // The service's own statement in a transaction that stays open.
+      // The statement of the service, in a transaction that stays open.
       await late.query('BEGIN');
       await late.query(
         `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
@@ -125,7 +125,7 @@ describe('the feed of changes', () => {
       await put('Late', 'early');
       const { changes, next } = await ask({ after, waitSeconds: '30' });
       expect(changes.map(({ settingName }) => settingName)).toEqual(['early']);
-      // Longer than gaps are left alone, so that writers are asked for.
+      // Long enough for polls to include the writers, which they do once gaps stay open.
       expect((await ask({ after: next, waitSeconds: '2' })).changes).toEqual([]);
       const waiting = ask({ after: next, waitSeconds: '30' }, 1);
       await late.query('COMMIT');
@@ -135,7 +135,7 @@ describe('the feed of changes', () => {
     }
   });
 
-  it('forgets the gap that a failed write leaves, in spite of an old transaction elsewhere', async () => {
+  it('settles the gap that a failed write leaves, despite an old transaction elsewhere', async () => {
     const [foreign, failing] = [await database(), await database()];
     try {
       await foreign.query('BEGIN');
@@ -155,10 +155,10 @@ describe('the feed of changes', () => {
     }
   });
 
-  it('leads a reader that is far behind through everything, page by page', async () => {
+  it('delivers everything to a reader that is far behind, page by page', async () => {
     const after = await now();
     const ofRare = await now({ subsystem: 'Rare' });
-    // More than a replica keeps in memory: the beginning is read from the history.
+    // More than a replica retains in memory, so the beginning is read from the history.
     const names = Array.from({ length: 22_500 }, (_, index) => `many ${String(index)}`);
     await service.database.query(
       `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
@@ -172,7 +172,7 @@ describe('the feed of changes', () => {
     expect(all).toEqual([...names, 'last']);
   });
 
-  it('refuses more watchers than are allowed with 503, and has room again when they have gone', async () => {
+  it('refuses more watchers than are allowed with 503, and has room again after they disconnect', async () => {
     const after = await now();
     const gone = new AbortController();
     const watchers = Array.from({ length: 5 }, () =>
@@ -189,7 +189,7 @@ describe('the feed of changes', () => {
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(0));
   });
 
-  it('does not tell a watcher whose token was revoked meanwhile', async () => {
+  it('delivers nothing to a watcher whose token was revoked during its wait', async () => {
     const jti = 'a-token-that-is-revoked-while-it-waits';
     const headers = { authorization: `Bearer ${testAccessToken({ personas: 1, jti })}` };
     const after = await now();
@@ -210,9 +210,9 @@ describe('the feed of changes', () => {
   });
 
   it.each([
-    ['a token of nobody', { after: 'x' }],
-    ['an empty token', { after: '' }],
-    ['a wait without end', { waitSeconds: '31' }],
+    ['a forged cursor', { after: 'x' }],
+    ['an empty cursor', { after: '' }],
+    ['too long a wait', { waitSeconds: '31' }],
     ['a wait in words', { waitSeconds: 'long' }],
     ['a name that no subsystem can have', { subsystem: '\u0007' }],
   ])('refuses %s with 400', async (_case, query) => {
@@ -223,7 +223,7 @@ describe('the feed of changes', () => {
       .expect(400);
   });
 
-  it('is for those who may list what it names: of a subsystem for readers, of all for InternalPartner', async () => {
+  it('requires the personas of the list: readers for one subsystem, InternalPartner for all', async () => {
     await service.api.get(PATH).expect(401);
     for (const caller of [RESIDENT, CUSTOMER, OWNER]) await service.api.get(PATH).set(caller).expect(403);
     await service.api.get(PATH).set(PARTNER).expect(200);
@@ -233,7 +233,7 @@ describe('the feed of changes', () => {
     for (const caller of [CUSTOMER, OWNER, PARTNER]) await ofOne(caller).expect(200);
   });
 
-  it('keeps nobody out for one caller or one application who would take every place', async () => {
+  it('keeps one caller or one application from taking every place', async () => {
     const wait = (claims: Record<string, unknown>, signal: AbortSignal) => {
       const query = new URLSearchParams({ subsystem: 'shares', waitSeconds: '30' }).toString();
       const headers = { authorization: `Bearer ${testAccessToken({ personas: 2, ...claims })}` };
@@ -245,7 +245,7 @@ describe('the feed of changes', () => {
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(5));
     expect((await wait(hog, gone.signal)).status).toBe(503);
     const others = [1, 2].map((n) => wait({ sub: `personid:${String(n)}`, client_id: 'quiet' }, gone.signal));
-    // They wait; two of the hog's waits are over instead, as if nothing had changed.
+    // They get places. Two of the hog's waits end instead, with no changes.
     const ended = [await Promise.race(hogs.map(async (each) => ({ each, response: await each })))];
     expect([ended[0]!.response.status, (await ended[0]!.response.json()) as Page]).toMatchObject([
       200,
@@ -268,7 +268,7 @@ describe('the feed of changes', () => {
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(0));
   });
 
-  it('responds at once to everybody that waits when the service stops', async () => {
+  it('responds at once to all waiting requests when the service stops', async () => {
     const after = await now();
     const waiting = ask({ after, waitSeconds: '30' }, 1);
     await isWaiting(1);
@@ -292,7 +292,7 @@ describe('a history that went back', () => {
   const ask = (query: Record<string, string>, replica = 0) =>
     fetch(`${service.urls[replica]}${PATH}?${new URLSearchParams(query).toString()}`, { headers: PARTNER });
   const now = async (): Promise<string> => ((await (await ask({})).json()) as Page).next;
-  /** What a failover does that loses what was committed last: rows and sequences are as they were. */
+  /** Simulates a failover that loses the last commits: sets rows and sequences back. */
   const lose = (count: number) =>
     service.database.query(`
       WITH lost AS (DELETE FROM settings.setting_history WHERE history_id IN
@@ -308,7 +308,7 @@ describe('a history that went back', () => {
     ]);
   };
 
-  it('ends waits with 410, and expires what was given out before, whichever replica gave it out', async () => {
+  it('ends waits with 410, and expires earlier cursors, whichever replica issued them', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await put(name);
     const tokens = [await now(), ((await (await ask({}, 1)).json()) as Page).next];
     const waiting = ask({ after: tokens[0]!, waitSeconds: '30' });
@@ -321,18 +321,18 @@ describe('a history that went back', () => {
     expect(text).toMatch(/^settings_feed_steps_back_total 1/m);
   });
 
-  it('is told also when others have drawn the same identifiers since', async () => {
+  it('is detected even if new changes have drawn the same identifiers', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await put(name);
     const lost = await now();
     await lose(2);
     for (const name of ['x', 'y', 'z', 'w']) await put(name);
-    // Memory may be 100 ms old: who waits is told.
+    // The log in memory may be 100 ms old, so the request waits for the next poll.
     for (const replica of [0, 1]) await expectExpired(await ask({ after: lost, waitSeconds: '1' }, replica));
     const { status } = await ask({ after: await now(), waitSeconds: '1' });
     expect(status).toBe(200);
   });
 
-  it('expires the position of whoever saw what was lost among older changes', async () => {
+  it('expires only the cursors whose reader saw the lost change, even if newer changes remain', async () => {
     await put('a');
     await now();
     const late = new Client({ connectionString: service.database.ownerUrl });
@@ -353,7 +353,7 @@ describe('a history that went back', () => {
     expect((await ask({ after: before }, 1)).status).toBe(200);
   });
 
-  it('gives no ETag for a second time', async () => {
+  it('never issues an ETag twice', async () => {
     await put('a');
     const lost = await put('tag', 'lost');
     await lose(1);
@@ -372,7 +372,7 @@ describe('a history that went back', () => {
       .expect(412);
   });
 
-  it('is 410 for a token that is ahead, or too old, with how to start over', async () => {
+  it('is a 410 for a cursor that is ahead or too old, with how to start over', async () => {
     await put('one');
     const ahead = await now();
     await service.database.query('DELETE FROM settings.setting_history');
@@ -385,7 +385,7 @@ describe('a history that went back', () => {
       cursors.encode('changes', [0, [dayBeforeYesterday]]),
     ])
       await expectExpired(await fetch(`${restored.urls[0]}${PATH}?after=${after}`, { headers: PARTNER }));
-    // As release 1.0.0 gives them out.
+    // A cursor as release 1.0.0 issues it.
     const old = cursors.encode('changes', [0, Math.floor(Date.now() / 1_000)]);
     expect((await fetch(`${restored.urls[0]}${PATH}?after=${old}`, { headers: PARTNER })).status).toBe(200);
     await restored.close();

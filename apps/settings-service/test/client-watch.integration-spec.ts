@@ -24,7 +24,7 @@ describe("settings-client's watch on the real service", () => {
 
   const put = (name: string, settingValue: unknown) =>
     service.api.put(settingPath('Watch', name)).set(PARTNER).send({ settingValue }).expect(200);
-  /** A watch by a caller of its own, and the requests for changes that it sends. */
+  /** Opens a watch with its own client, and records its states and its requests for changes. */
   const open = (
     {
       personas = 1,
@@ -51,7 +51,7 @@ describe("settings-client's watch on the real service", () => {
     return { watch, states, requests };
   };
 
-  it('tells a Customer that only a subsystem may be watched, and watches that', async () => {
+  it('rejects a Customer that watches all settings, and serves one that watches a subsystem', async () => {
     await put('customer', 1);
     await expect(open({ personas: 2 }).watch.ready).rejects.toMatchObject({ status: 403 });
     const { watch } = open({ personas: 2 }, { subsystemName: 'watch' });
@@ -61,7 +61,7 @@ describe("settings-client's watch on the real service", () => {
     await eventually(() => expect(watch.peek('Watch', 'customer')).toBe(2));
   });
 
-  it('rejects at a wrong address and for a wrong token, and waits for an absent service', async () => {
+  it('rejects a wrong URL and a wrong token, and waits for an absent service', async () => {
     await expect(open({ baseUrl: `${network.url}/elsewhere` }).watch.ready).rejects.toMatchObject({
       status: 404,
     });
@@ -78,7 +78,7 @@ describe("settings-client's watch on the real service", () => {
     expect(isSettled).toBe(false);
   });
 
-  it('serves the last value of a setting that changed as the service went away, and the new one afterwards', async () => {
+  it('serves the last known value as stale during an outage, and the new one afterwards', async () => {
     await put('away', 'v1');
     const { watch, states } = open({}, { subsystemName: 'Watch' });
     await watch.ready;
@@ -98,9 +98,9 @@ describe("settings-client's watch on the real service", () => {
     expect(states).toEqual([null, expect.any(Error), null]);
   }, 60_000);
 
-  it('is refused by a full replica in one state, still hears of changes, and asks less and less often', async () => {
+  it('reports a full replica as one state, still receives changes, and backs off', async () => {
     await put('full', 1);
-    // Two callers of one application have a place each: a third has no better claim.
+    // Two callers of one application have one place each, so a third displaces neither.
     const holders = ['personid:2', 'personid:3'].map((sub) =>
       open({ sub }, { subsystemName: 'Watch', waitSeconds: 30 }),
     );
@@ -118,7 +118,7 @@ describe("settings-client's watch on the real service", () => {
       null,
       expect.objectContaining({ name: 'SettingsUnavailableError', retryAfterMs: 1_000 }),
     ]);
-    // Each refusal is followed by one short request, after a second at least.
+    // The client waits at least one second after each refusal, and then sends one request without a wait.
     expect(requests.length).toBeLessThan(12);
     for (const holder of holders) await holder.watch.close();
     await put('full', 2);
@@ -126,7 +126,7 @@ describe("settings-client's watch on the real service", () => {
     await eventually(() => expect(states.at(-1)).toBeNull(), { timeoutMs: 40_000 });
   }, 120_000);
 
-  it('goes on when its wait ends early for somebody with fewer watches', async () => {
+  it('continues when its wait ends early to make room for a caller with fewer watches', async () => {
     await put('displaced', 1);
     const many = [1, 2].map(() => open({ sub: 'personid:5' }, { subsystemName: 'Watch' }));
     for (const { watch } of many) await watch.ready;

@@ -50,7 +50,7 @@ describe('concurrent writes on two replicas', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
-  it('PUTs and DELETEs of one key happen one after the other, as the history tells', async () => {
+  it('PUTs and DELETEs of one key are serialized in the order of the history', async () => {
     const path = settingPath('Hot', 'mixed');
     const requests = Array.from({ length: 120 }, (_, index) =>
       index % 3 === 2 ? call(index, 'DELETE', path) : call(index, 'PUT', path, index),
@@ -62,7 +62,7 @@ describe('concurrent writes on two replicas', () => {
     expect(entries).toHaveLength(written);
     let value: string | null = null;
     for (const entry of entries) {
-      // A delete recorded the value of the write before it: nothing came between them.
+      // The delete recorded the value of the write before it, so no write came between them.
       if (entry.operation === 'delete') expect(entry.value_text).toBe(value);
       value = entry.operation === 'delete' ? null : entry.value_text;
     }

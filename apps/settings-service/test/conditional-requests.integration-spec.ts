@@ -16,7 +16,7 @@ describe('conditional and repeated requests', () => {
   const historyOf = async (path: string): Promise<{ operation: string }[]> =>
     (await service.api.get(`${path}/history`).set(PARTNER).expect(200)).body.history;
 
-  it('answers 304 to a reader who has the current revision, and 200 after a write', async () => {
+  it('responds with 304 to a reader that has the current revision, and with 200 after a write', async () => {
     const path = settingPath('Conditions', 'read');
     const etag = await etagOf(path, 1);
     for (const resource of [path, `${path}/value`]) {
@@ -54,14 +54,14 @@ describe('conditional and repeated requests', () => {
     expect(await historyOf(path)).toHaveLength(1);
   });
 
-  it('lets one of several writers with the same ETag through', async () => {
+  it('accepts one of several concurrent writers with the same ETag', async () => {
     const path = settingPath('Conditions', 'race');
     const etag = await etagOf(path, 0);
     const answers = await Promise.all([1, 2, 3, 4].map((value) => put(path, value, { 'if-match': etag })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
   });
 
-  it('never uses an ETag again, not even for a setting deleted and made again', async () => {
+  it('never reuses an ETag, not even for a setting that was deleted and created again', async () => {
     const path = settingPath('Conditions', 'again');
     const etag = await etagOf(path, 1);
     await service.api.delete(path).set(PARTNER).set('if-match', etag).expect(200);
@@ -69,7 +69,7 @@ describe('conditional and repeated requests', () => {
     await put(path, 2, { 'if-match': etag }).expect(412);
   });
 
-  it('answers the delete of a missing setting with 404, whatever the conditions', async () => {
+  it('responds to the delete of a missing setting with 404, whatever the conditions', async () => {
     const path = settingPath('Conditions', 'missing');
     await service.api.delete(path).set(PARTNER).set('if-match', '"1"').expect(404);
   });
@@ -89,7 +89,7 @@ describe('conditional and repeated requests', () => {
   describe('Idempotency-Key', () => {
     const key = (text: string) => ({ 'idempotency-key': text });
 
-    it('gives a repeated PUT the first answer and writes nothing', async () => {
+    it('responds to a repeated PUT with the first response, and writes nothing', async () => {
       const path = settingPath('Repeated', 'put');
       const first = await put(path, { a: 1 }, key('put-1')).expect(200);
       await put(path, 'later').expect(200);
@@ -100,7 +100,7 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(2);
     });
 
-    it('writes once however many repetitions come at once', async () => {
+    it('writes once for concurrent repetitions', async () => {
       const path = settingPath('Repeated', 'at once');
       const answers = await Promise.all(Array.from({ length: 10 }, () => put(path, 1, key('at-once'))));
       expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -108,7 +108,7 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(1);
     });
 
-    it('gives a repeated PUT its answer although the condition no longer holds', async () => {
+    it('responds to a repeated PUT with the first response although its condition no longer holds', async () => {
       const path = settingPath('Repeated', 'conditional');
       const headers = { ...key('conditional'), 'if-none-match': '*' };
       const first = await put(path, 1, headers).expect(200);
@@ -116,7 +116,7 @@ describe('conditional and repeated requests', () => {
       expect(again.headers['etag']).toBe(first.headers['etag']);
     });
 
-    it('gives a repeated DELETE its answer', async () => {
+    it('responds to a repeated DELETE with the first response', async () => {
       const path = settingPath('Repeated', 'delete');
       await put(path, [1]).expect(200);
       const first = await service.api.delete(path).set(PARTNER).set(key('delete')).expect(200);
@@ -125,7 +125,7 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(2);
     });
 
-    it('refuses the key for anything else with 422', async () => {
+    it('refuses the key for another value, setting or method with 422', async () => {
       const path = settingPath('Repeated', 'reused');
       await put(path, 1, key('reused')).expect(200);
       const answer = await put(path, 2, key('reused')).expect(422);
@@ -135,7 +135,7 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(1);
     });
 
-    it('refuses the key for the same write under other conditions, or under none', async () => {
+    it('refuses the key for the same write with other conditions, or with none', async () => {
       const path = settingPath('Repeated', 'conditions');
       const etag = await etagOf(path, 1);
       const refused = async (headers: Record<string, string>) => {
@@ -187,7 +187,7 @@ describe('conditional and repeated requests', () => {
       await remove('by-delete').expect(200);
     });
 
-    it('answers the repetition of a write that release 1.0.0 recorded, without what it asked for', async () => {
+    it('accepts the repetition of a write that release 1.0.0 recorded without a fingerprint', async () => {
       const path = settingPath('Repeated', 'release');
       const first = await put(path, 1, key('release')).expect(200);
       await service.database.query(
@@ -199,7 +199,7 @@ describe('conditional and repeated requests', () => {
       await service.api.delete(path).set(PARTNER).set(key('release')).expect(422);
     });
 
-    it('refuses the key for another setting at the same moment', async () => {
+    it('refuses the key for another setting in a concurrent request', async () => {
       const paths = ['a', 'b', 'c', 'd'].map((name) => settingPath('Repeated at once', name));
       const answers = await Promise.all(
         paths.map((path) => put(path, 1, key('same moment'.replace(' ', '-')))),
@@ -207,7 +207,7 @@ describe('conditional and repeated requests', () => {
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 422, 422, 422]);
     });
 
-    it('keeps the keys of callers apart', async () => {
+    it('scopes keys to callers', async () => {
       const path = settingPath('Repeated', 'callers');
       const other = bearer({ sub: 'personid:8', personId: 8, personas: 1 });
       await put(path, 1, key('callers')).expect(200);
@@ -215,7 +215,7 @@ describe('conditional and repeated requests', () => {
       expect(await historyOf(path)).toHaveLength(2);
     });
 
-    it('restores once, and one entry only', async () => {
+    it('restores one entry once', async () => {
       const path = settingPath('Repeated', 'restore');
       await put(path, 1).expect(200);
       await put(path, 2).expect(200);

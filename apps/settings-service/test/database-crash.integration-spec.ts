@@ -14,8 +14,8 @@ interface Entry {
 }
 
 /**
- * Waits five times as long: a busy machine takes its time to bring a crashed server back, and the client
- * retries five times only.
+ * Multiplies the client's retry delays by five. The client retries only five times, and a busy machine takes
+ * longer to restart a crashed server.
  */
 const SLOW_TIME: PassingTime = {
   now: () => SYSTEM_CLOCK.now().getTime(),
@@ -50,7 +50,8 @@ describe('kill -9 of PostgreSQL during writes', () => {
     );
 
   /**
-   * Crashes the server while `written()` grows, and waits until it grows again, without restarting a service.
+   * Crashes the server repeatedly while `written()` grows, and then waits until it grows again. The service
+   * is not restarted.
    */
   async function crashDuring(written: () => number): Promise<void> {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -83,14 +84,14 @@ describe('kill -9 of PostgreSQL during writes', () => {
     isDone = true;
     await writing;
 
-    // While the database is away a write is refused as 503, and as nothing else.
+    // During the outage every refused write must be a 503.
     expect(refusals.filter((status) => status !== 503)).toEqual([]);
     const history = new Map((await historyOf('crash')).map(({ key, values }) => [key, values]));
     const current = new Map((await settingsOf('crash')).map(({ key, value }) => [key, value]));
     for (const [writer, values] of acknowledged.entries()) {
       const kept = history.get(`writer ${String(writer)}`) ?? [];
-      // A write that was refused may have happened: only what was acknowledged is promised. None may happen
-      // twice.
+      // A refused write may still have been committed. Only acknowledged writes are guaranteed, and none may
+      // happen twice.
       expect([...values].filter((value) => !kept.includes(value))).toEqual([]);
       expect(kept).toEqual([...new Set(kept)].sort((a, b) => Number(a) - Number(b)));
       expect(current.get(`writer ${String(writer)}`)).toBe(kept.at(-1));
@@ -102,7 +103,7 @@ describe('kill -9 of PostgreSQL during writes', () => {
     }
   }, 240_000);
 
-  it('makes the client repeat each write until it happened, and then once', async () => {
+  it('lets the client retry each write until it succeeds, exactly once', async () => {
     const written = Array.from({ length: WRITERS }, () => [] as string[]);
     let isDone = false;
     const write = async (writer: number): Promise<void> => {

@@ -10,7 +10,7 @@ let database: TestDatabase;
 const migrate = (): Promise<string[]> =>
   runMigrations({ ...settings, url: database.ownerUrl, migrations: MIGRATIONS });
 
-/** A setting and its history as the release before wrote them. */
+/** Inserts a setting and its history as the previous release wrote them. */
 async function insertOld(subsystemName: string, settingName: string, value: string): Promise<void> {
   const keys = [subsystemName, settingName].map((name) => name.normalize('NFC').toLowerCase());
   const row = [...keys, subsystemName, settingName, value];
@@ -41,7 +41,7 @@ describe('the migration to folded keys', () => {
   });
   afterEach(() => database.drop());
 
-  it('gives settings and history the new keys, once', async () => {
+  it('changes the keys of settings and history, once', async () => {
     expect(await migrate()).not.toEqual([]);
     const expected = [
       ['οδοσ strasse', '1'],
@@ -53,7 +53,7 @@ describe('the migration to folded keys', () => {
     expect(await migrate()).toEqual([]);
   });
 
-  it('names all that would collide, changes nothing, and goes on when they are gone', async () => {
+  it('names all collisions and changes nothing, and succeeds once they are deleted', async () => {
     await insertOld('PLAIN', 'GRÖSSE', '4');
     await insertOld('οδος', 'strasse', '5');
     await insertOld('Οδοσ', 'STRASSE', '6');

@@ -7,7 +7,7 @@ import { CUSTOMER, PARTNER, settingPath, startSettings } from './settings-fixtur
 import type { SettingsFixture } from './settings-fixture';
 
 const CASES = testSize('TEST_GENERATED_VALUES', { quick: 2_000, full: 10_000 });
-/** About 16 s at the full size on an idle machine with two cores; the limit leaves room for a busy one. */
+/** The full size takes about 16 s on an idle machine with two cores. The limit leaves room for a busy one. */
 const TIMEOUT_MS = 300_000;
 const WORKERS = 16;
 const HEAD = '{"settingValue":';
@@ -17,7 +17,10 @@ interface Answer {
   text: string;
 }
 
-/** Bytes of a value, with one byte replaced in a tenth of them: most of these are no UTF-8. */
+/**
+ * Generates the bytes of a value. One byte is replaced in a tenth of them, which mostly makes them invalid
+ * UTF-8.
+ */
 const values: fc.Arbitrary<Buffer> = fc
   .tuple(
     fc.oneof(
@@ -36,7 +39,7 @@ const values: fc.Arbitrary<Buffer> = fc
     return bytes;
   });
 
-/** The text that must come back; null when the value must be refused. */
+/** Returns the text that reads must return; null if the value must be refused. */
 function expectedText(value: Buffer): string | null {
   const text = decoded(value);
   if (text === null || !isJson(text)) return null;
@@ -44,7 +47,7 @@ function expectedText(value: Buffer): string | null {
   return trimmed === 'null' ? null : trimmed;
 }
 
-/** False for what a value cannot be blamed for, e.g. `1,"a":2`: no JSON itself, but it makes a valid body. */
+/** False for text that is not JSON itself but makes the body valid JSON, such as `1,"a":2`. */
 function isOneValue(value: Buffer): boolean {
   const text = decoded(value);
   return text === null || isJson(text) || !isJson(`${HEAD}${text}}`);
@@ -79,24 +82,23 @@ describe('generated values', () => {
       sent.end(body);
     });
 
-  /** Says what went wrong; null when all is well. */
+  /** Writes and reads the value. Returns what went wrong, or null. */
   async function contradiction(worker: number, value: Buffer): Promise<string | null> {
     const name = `worker ${String(worker)}`;
     const path = settingPath('Generated', name);
     const body = Buffer.concat([Buffer.from(HEAD), value, Buffer.from('}')]);
     const written = await send('PUT', path, { ...PARTNER, 'content-type': 'application/json' }, body);
     const text = expectedText(value);
-    if (text === null)
-      return written.status === 400 ? null : `was answered with ${String(written.status)} instead of 400`;
+    if (text === null) return written.status === 400 ? null : `got ${String(written.status)} instead of 400`;
     const envelope = `{"subsystemName":"Generated","settingName":"${name}","settingValue":${text}}`;
     const [bare, wrapped] = [await send('GET', `${path}/value`, CUSTOMER), await send('GET', path, CUSTOMER)];
     const got = [written, bare, wrapped].map((answer) => `${String(answer.status)} ${answer.text}`);
     const wanted = [envelope, text, envelope].map((each) => `200 ${each}`);
-    return JSON.stringify(got) === JSON.stringify(wanted) ? null : `came back as ${JSON.stringify(got)}`;
+    return JSON.stringify(got) === JSON.stringify(wanted) ? null : `was returned as ${JSON.stringify(got)}`;
   }
 
   it(
-    'come back byte for byte where JSON.parse takes them, and are 400 where it does not',
+    'are returned byte for byte if JSON.parse accepts them, and are a 400 otherwise',
     async () => {
       const seed = Math.floor(Math.random() * 2 ** 31);
       const cases = fc.sample(values.filter(isOneValue), { numRuns: CASES, seed });

@@ -17,7 +17,7 @@ describe('history', () => {
   const history = async (path: string, query = '') =>
     (await service.api.get(`${path}/history${query}`).set(PARTNER).expect(200)).body;
 
-  it('tells who wrote what, newest first, also after the setting is gone', async () => {
+  it('lists who wrote what, newest first, also after the setting is deleted', async () => {
     const path = settingPath('History', 'Told');
     await put(path, 'first');
     const person = bearer({ sub: 'personid:7', personId: 7, name: 'Jörg \u0000 Müller', personas: 19 });
@@ -46,11 +46,11 @@ describe('history', () => {
     );
   });
 
-  it('is empty for a setting that never was', async () => {
+  it('is empty for a setting that never existed', async () => {
     expect(await history(settingPath('History', 'Never'))).toEqual({ history: [], nextPageKey: null });
   });
 
-  it('is sent again only when it has changed', async () => {
+  it('is a 304 until it changes', async () => {
     const path = settingPath('History', 'Unchanged');
     await put(path, 1);
     const { headers } = await service.api.get(`${path}/history`).set(PARTNER).expect(200);
@@ -61,7 +61,7 @@ describe('history', () => {
     await again().expect(200);
   });
 
-  it('comes in pages', async () => {
+  it('is paged', async () => {
     const path = settingPath('History', 'Paged');
     for (let value = 1; value <= 5; value += 1) await put(path, value);
     const values: number[] = [];
@@ -106,7 +106,7 @@ describe('history', () => {
     expect(operations).toEqual(['write', 'write', 'write', 'delete', 'write']);
   });
 
-  it('restores no entry of another setting, and none that is not there', async () => {
+  it('refuses to restore an entry of another setting, or one that does not exist', async () => {
     const path = settingPath('History', 'Other');
     await put(path, 1);
     const [entry] = (await history(path)).history;

@@ -20,7 +20,7 @@ describe('settings-service', () => {
     service: 'settings-service',
     port: () => (service.replicas[0]?.getHttpServer().address() as AddressInfo).port,
     authorization: () => PARTNER.authorization,
-    // A long poll waits as long as it is told to.
+    // Keeps the long poll from waiting.
     values: () => ({ historyId, waitSeconds: '0' }),
   });
 });

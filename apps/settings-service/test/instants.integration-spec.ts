@@ -8,12 +8,12 @@ interface Entry {
   occurredAt: string;
 }
 
-/** What the service inserts, for a transaction that a test holds open. */
+/** Inserts an entry as the service does, for a transaction that a test holds open. */
 const INSERT = `INSERT INTO settings.setting_history
   (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
   VALUES ($1, $2, $1, $2, 'write', '"late"', 1, 1, 'test') RETURNING occurred_at AS at`;
 
-describe('instants of changes', () => {
+describe('timestamps of changes', () => {
   let service: SettingsFixture;
   const clients: Client[] = [];
   beforeAll(async () => {
@@ -22,7 +22,7 @@ describe('instants of changes', () => {
   afterEach(() => Promise.all(clients.splice(0).map((client) => client.end())));
   afterAll(() => service.close());
 
-  /** A connection with the service's own role. */
+  /** Opens a connection with the service's own role. */
   async function writer(): Promise<Client> {
     const client = new Client({ connectionString: service.environment['DATABASE_URL'] });
     await client.connect();
@@ -55,7 +55,7 @@ describe('instants of changes', () => {
   const listAt = (subsystem: string, at: Date, replica = 0) =>
     get(`/platform/v1/subsystems/${subsystem}/settings?pageSize=1000&at=${at.toISOString()}`, replica);
 
-  it('are one for all puts and deletes of a transaction, and no instant shows half of it', async () => {
+  it('are the same for all writes of a transaction, so that no instant shows part of it', async () => {
     const names = Array.from({ length: 50 }, (_, n) => `n${String(n).padStart(2, '0')}`);
     const [old, fresh] = [names.map((name) => `a${name}`), names.map((name) => `b${name}`)];
     const put = (settingName: string) => ({ subsystemName: 'torn', settingName, settingValue: 1 });
@@ -75,7 +75,7 @@ describe('instants of changes', () => {
     }
   });
 
-  it('are one for all that a restoration writes, noted when every row is locked', async () => {
+  it('are the same for all writes of a restoration, and set after every row is locked', async () => {
     const put = (settingName: string, settingValue: number) => ({
       subsystemName: 'back',
       settingName,
@@ -108,7 +108,7 @@ describe('instants of changes', () => {
   });
 
   it.each([0, 1])(
-    'hold back the past at replica %d while a transaction that noted one is under way',
+    'delay reads of the past at replica %d while a transaction that has one is open',
     async (replica) => {
       const subsystem = `held${String(replica)}`;
       const late = await writer();
@@ -119,7 +119,7 @@ describe('instants of changes', () => {
       const reading = listAt(subsystem, new Date(at.getTime() + 1), replica).finally(
         () => (isAnswered = true),
       );
-      // What was before it does not wait, nor does whoever writes or reads the present.
+      // Reads of earlier instants, and reads and writes of current values, do not wait.
       expect((await listAt(subsystem, new Date(at.getTime() - 2_000), replica)).status).toBe(200);
       await write([{ subsystemName: 'meanwhile', settingName: 'x', settingValue: replica }], replica);
       expect(isAnswered).toBe(false);
@@ -132,7 +132,7 @@ describe('instants of changes', () => {
     },
   );
 
-  it('are refused after a while if the transaction does not end, for reads, lists, the history and restorations', async () => {
+  it('end in a 503 if the transaction stays open, for reads, lists, the history and restorations', async () => {
     const late = await writer();
     await late.query('BEGIN');
     const { rows } = await late.query<{ at: Date }>(INSERT, ['stuck', 'late']);
@@ -166,7 +166,7 @@ describe('instants of changes', () => {
     expect((await get(`${path}?at=${at}`)).status).toBe(404);
   }, 30_000);
 
-  it('that are yet to come are refused', async () => {
+  it('in the future are refused', async () => {
     const at = new Date((await databaseNow()).getTime() + 60_000).toISOString();
     for (const path of [settingPath('none', 'none'), '/platform/v1/subsystems/none/settings']) {
       const { status, body } = await get(`${path}?at=${at}`);
@@ -175,11 +175,11 @@ describe('instants of changes', () => {
         'urn:platform:problem:instant-in-future',
       ]);
     }
-    // A list of the history may end later: it has what there is.
+    // A history list may end in the future: it returns the entries up to now.
     expect((await get(`/platform/v1/history?to=${at}`)).status).toBe(200);
   });
 
-  it('are never before a past that was told, wherever the clock is', async () => {
+  it('are never before a past that was already served, whatever the clock does', async () => {
     await write([{ subsystemName: 'told', settingName: 'x', settingValue: 'v0' }]);
     const at = await databaseNow();
     const before = await listAt('told', at);
@@ -188,7 +188,8 @@ describe('instants of changes', () => {
       'SELECT last_value AS ms FROM settings.settled_ms',
     );
     expect(Number(kept!.ms)).toBeGreaterThan(at.getTime());
-    // As after the clock was set back: what is settled is ahead of it. A late replica does not lower it.
+    // Simulates a clock that was set back: the settled time is ahead of it. The second call, by a slower
+    // replica, must not lower it.
     const aheadMs = (await databaseNow()).getTime() + 2_000;
     const settling = await writer();
     await settling.query('SELECT settings.settle($1), settings.settle($2)', [aheadMs, at.getTime()]);
@@ -213,7 +214,7 @@ describe('instants of changes', () => {
     expect(await instantsOf('clock')).toHaveLength(1);
   });
 
-  it('find what a setting held, also where a long transaction drew its identifiers among later ones', async () => {
+  it('find past values, even if a long transaction drew its identifier among later ones', async () => {
     await service.database.query(
       `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, occurred_at)
        SELECT 'long', k, 'long', k, 'write', v, 1, 1, 'test', t::timestamptz FROM (
@@ -225,7 +226,7 @@ describe('instants of changes', () => {
   });
 
   describe('with a slow database', () => {
-    // Each transaction goes on for 30 ms after it noted its instant.
+    // Each transaction stays open for 30 ms after it has set its timestamp.
     beforeAll(() =>
       service.database
         .query(`CREATE FUNCTION settings.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NULL; END';
@@ -233,7 +234,7 @@ describe('instants of changes', () => {
     );
     afterAll(() => service.database.query('DROP FUNCTION settings.slow CASCADE'));
 
-    it('give at 2 ms ago what they give for ever, at both replicas', async () => {
+    it('give repeatable reads as soon as 2 ms after an instant, at both replicas', async () => {
       let isDone = false;
       const writers = [0, 1, 2, 3].map(async (n) => {
         for (let count = 0; !isDone; count += 1)

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** JSON texts as a hostile writer spells them: odd spacing, escapes, numbers that no double holds. */
+/** Generates JSON texts with unusual spacing, escapes, and numbers that no double can represent. */
 export const anyJsonText: fc.Arbitrary<string> = fc.letrec<{ value: string; array: string; object: string }>(
   (tie) => {
     const space = fc.constantFrom('', '', ' ', '\n', '\t\r ');
@@ -26,7 +26,7 @@ export const anyJsonText: fc.Arbitrary<string> = fc.letrec<{ value: string; arra
   },
 ).value;
 
-/** The same after one edit; most are no JSON any more. */
+/** Generates JSON texts with one random edit. Most are no longer valid. */
 export const damagedJsonText: fc.Arbitrary<string> = fc
   .tuple(
     anyJsonText,
@@ -39,13 +39,13 @@ export const damagedJsonText: fc.Arbitrary<string> = fc
     return text.slice(0, position) + inserted + text.slice(position + removed);
   });
 
-/** Random characters of the grammar; a few of them happen to be JSON. */
+/** Generates random characters of the JSON grammar. A few are valid JSON. */
 export const grammarNoise: fc.Arbitrary<string> = fc.string({
   unit: fc.constantFrom(...'{}[]",:\\01e-.u truefalsn'),
   maxLength: 12,
 });
 
-/** What a strict parser, the engine's own, says. */
+/** Whether JSON.parse, a strict parser, accepts the text. */
 export function isJson(text: string): boolean {
   try {
     JSON.parse(text);

@@ -17,7 +17,7 @@ describe('a restoration that deletes large values', () => {
       .post('/platform/v1/subsystems/large/commands/restore')
       .set(PARTNER)
       .send({ at: '2026-01-15T00:00:00Z', dryRun });
-  /** Writes them after the instant that is restored. */
+  /** Creates settings after the instant to restore, so that the restoration deletes them. */
   const fill = (settings: number) =>
     service.database.query(
       `WITH written AS (
@@ -36,7 +36,7 @@ describe('a restoration that deletes large values', () => {
     return rows.map(({ deletions }) => deletions);
   };
 
-  it('takes 256 MiB, 8 MiB in a statement, and is refused beyond', async () => {
+  it('deletes 256 MiB, 8 MiB per statement, and is refused beyond that', async () => {
     await fill(MAX_VALUES + 1);
     for (const dryRun of [true, false]) {
       const refused = await restore(dryRun).expect(422);

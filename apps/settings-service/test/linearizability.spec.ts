@@ -16,7 +16,7 @@ const wrote = (value: string) => ({ operation: 'write', value });
 const deleted = (value: string) => ({ operation: 'delete', value });
 
 describe('the linearizability check itself', () => {
-  it('accepts what one order explains', () => {
+  it('accepts observations that one order explains', () => {
     const seen = [
       at('PUT', '1', 0, 10),
       at('PUT', '2', 5, 20),
@@ -45,7 +45,11 @@ describe('the linearizability check itself', () => {
     ['a read of the future', [wrote('1')], [at('PUT', '1', 5, 6), at('GET', '1', 0, 1)]],
     ['writes in the wrong order', [wrote('2'), wrote('1')], [at('PUT', '1', 0, 1), at('PUT', '2', 2, 3)]],
     ['an entry out of nowhere', [wrote('1')], []],
-    ['a delete that missed what was there', [wrote('1')], [at('PUT', '1', 0, 1), at('DELETE', null, 2, 3)]],
+    [
+      'a delete that found nothing although a value existed',
+      [wrote('1')],
+      [at('PUT', '1', 0, 1), at('DELETE', null, 2, 3)],
+    ],
   ])('finds %s', (_case, history, seen) => {
     expect(contradictions(history, seen)).not.toEqual([]);
   });

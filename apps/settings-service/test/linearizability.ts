@@ -1,27 +1,28 @@
 /**
- * One finished operation on one setting, with the instants at which its caller sent it and had the answer.
+ * One completed operation on one setting, with the times at which its caller sent the request and received
+ * the response.
  */
 export interface Observation {
   kind: 'PUT' | 'DELETE' | 'GET';
   startedAt: number;
   endedAt: number;
   /**
-   * PUT: what it wrote; GET and DELETE: what they found, null when nothing was there. Every PUT writes
-   * another value.
+   * For PUT, the value written; for GET and DELETE, the value found, or null if there was none. Every PUT
+   * writes a distinct value.
    */
   value: string | null;
 }
 
-/** One history entry, in the order of the history. */
+/** One history entry. Lists of entries are in history order. */
 export interface HistoryEntry {
   operation: string;
   value: string;
 }
 
 /**
- * Tells why no order of the operations explains what their callers saw; empty when one does. The history says
- * in which order the writes happened; this checks that it agrees with real time, and that each read fits
- * between the writes.
+ * Returns why no order of the operations is consistent with the observations; empty if they are linearizable.
+ * The history defines the order of the writes. This checks that this order agrees with real time, and that
+ * each read fits between the writes.
  */
 export function contradictions(
   history: readonly HistoryEntry[],
@@ -50,8 +51,8 @@ export function contradictions(
 }
 
 /**
- * The first state (number of entries applied) that the read can have seen, given the reads that ended before
- * it began.
+ * Returns the first state (number of entries applied) that the read can have seen, given the reads that ended
+ * before it began. Null if there is none.
  */
 function earliestState(
   history: readonly HistoryEntry[],

@@ -28,7 +28,7 @@ function write(setting: string, value: string): SettingWrite {
   };
 }
 
-describe('a batch of writes while another transaction holds one of its rows', () => {
+describe('a batch of writes while another transaction has locked one of its rows', () => {
   let database: TestDatabase;
   let dataSource: DataSource;
   let other: Client;
@@ -65,7 +65,7 @@ describe('a batch of writes while another transaction holds one of its rows', ()
        VALUES ('s', 'new', 'S', 'new', '1')`,
       'new',
     ],
-  ])('and %s: only that row is left out', async (_what, statement, held) => {
+  ])('and %s: skips only that row', async (_what, statement, held) => {
     await other.query('BEGIN');
     await other.query(statement);
     const names = [held, 'free', 'fresh', 'zero'];

@@ -3,7 +3,7 @@ import { describeMigrations } from '@platform/testing';
 import { MIGRATIONS } from '../src/database-layout';
 
 describeMigrations(join(__dirname, '../src/migrations'), MIGRATIONS, {
-  // Its services are stopped meanwhile: docs/decisions/0029-setting-names.md.
+  // The service is stopped during this migration; see docs/decisions/0029-setting-names.md.
   FoldSettingKeys1796400000000: [
     /UPDATE settings\.setting /,
     /UPDATE settings\.setting_history/,

@@ -13,7 +13,7 @@ const writeEntry = (name: string): string => `
     (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
   VALUES ('late', '${name}', 'Late', '${name}', 'write', '1', 1, 1, 'test')`;
 
-describe('a feed of changes beside a transaction that writes settings', () => {
+describe('the change feed during an open transaction that writes settings', () => {
   let service: SettingsFixture;
   let writer: Client;
   beforeEach(async () => {
@@ -41,39 +41,38 @@ describe('a feed of changes beside a transaction that writes settings', () => {
       service.replicas[0]!.get(Metrics),
     );
 
-  it('tells of what an older transaction commits first, and then of what the younger one does', async () => {
+  it('delivers the change of an older transaction that commits first, and then that of the younger one', async () => {
     const older = new Client({ connectionString: service.database.ownerUrl });
     await older.connect();
     try {
       const { body } = await service.api.get('/platform/v1/changes').set(PARTNER).expect(200);
       let { next } = body as { next: string };
-      // The highest transaction id is that of the writer that stays open: a snapshot's xmax does not count
-      // it.
+      // The writer that stays open has the highest transaction id. A snapshot's xmax does not include it.
       await older.query('BEGIN');
       await older.query('SELECT pg_current_xact_id()');
       await beginToWrite();
       await older.query(writeEntry('early'));
       await older.query('COMMIT');
-      const told: string[] = [];
+      const delivered: string[] = [];
       const follow = async (): Promise<void> => {
         const query = { after: next, waitSeconds: 1 };
         const page = await service.api.get('/platform/v1/changes').query(query).set(PARTNER).expect(200);
         const { changes, next: onwards } = page.body as { changes: { settingName: string }[]; next: string };
-        told.push(...changes.map(({ settingName }) => settingName));
+        delivered.push(...changes.map(({ settingName }) => settingName));
         next = onwards;
       };
-      // Looks in between, at which the gap must stay open.
+      // The gap must stay open during these polls.
       for (let pages = 0; pages < 3; pages += 1) await follow();
-      expect(told).toEqual(['early']);
+      expect(delivered).toEqual(['early']);
       await writer.query('COMMIT');
       await follow();
-      expect(told).toEqual(['early', 'late']);
+      expect(delivered).toEqual(['early', 'late']);
     } finally {
       await older.end();
     }
   });
 
-  it('begins once the transaction has ended, and refuses everybody who asks earlier within seconds', async () => {
+  it('starts once the transaction has ended, and refuses earlier requests within seconds', async () => {
     await beginToWrite();
     const startedAt = performance.now();
     const ask = () => service.api.get('/platform/v1/changes').set(PARTNER);
@@ -92,7 +91,7 @@ describe('a feed of changes beside a transaction that writes settings', () => {
     expect(page.body).toMatchObject({ changes: [{ settingName: 'early' }] });
   });
 
-  it('goes on with what it knew after a minute without readers', async () => {
+  it('continues with its previous log after a minute without readers', async () => {
     const clock = new ManualClock('2026-01-01T00:00:00Z');
     const feed = feedWith(clock);
     const read = async (after: Parameters<ChangeFeedService['read']>[0]['after']) =>
@@ -115,12 +114,12 @@ describe('a feed of changes beside a transaction that writes settings', () => {
     expect(late.changes.map(({ settingName }) => settingName)).toEqual(['late']);
   });
 
-  it('counts a writer that began after the look', async () => {
+  it('includes a writer that began after the snapshot of the poll', async () => {
     const dataSource = new DataSource(
       postgresOptions({
         url: service.database.url,
         schema: 'settings',
-        applicationName: 'look',
+        applicationName: 'poll',
         entities: [],
         migrations: [],
         poolSize: 1,
@@ -128,14 +127,17 @@ describe('a feed of changes beside a transaction that writes settings', () => {
     );
     await dataSource.initialize();
     try {
-      // The snapshot is older than the writer, as in a look that a writer overtakes.
+      // The snapshot is older than the writer, as when a writer begins during a poll.
       await dataSource.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
       await dataSource.query('SELECT 1');
       await beginToWrite();
-      const look = await new ChangesRepository(dataSource).look({ upTo: 0, ids: [] }, { asksWriters: true });
+      const result = await new ChangesRepository(dataSource).poll(
+        { upTo: 0, ids: [] },
+        { includesWriters: true },
+      );
       // Other databases of the server may have older transactions.
-      expect(look.writersFrom).toBeGreaterThanOrEqual(look.xmin);
-      expect(look.nextXid).toBeGreaterThan(look.xmin);
+      expect(result.writersFrom).toBeGreaterThanOrEqual(result.xmin);
+      expect(result.nextXid).toBeGreaterThan(result.xmin);
       await dataSource.query('COMMIT');
     } finally {
       await dataSource.destroy();

@@ -10,14 +10,14 @@ import { PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
 /**
- * A folder with further features: those of OpenFeature, `specification/assets/gherkin/evaluation_v2.feature`
- * and `specification/assets/provider-tck/gherkin` of its repository.
+ * Folder with additional features, such as `specification/assets/gherkin/evaluation_v2.feature` and
+ * `specification/assets/provider-tck/gherkin` of the OpenFeature repository.
  */
 const SUITE = process.env['TEST_OPENFEATURE_FEATURES'];
 const FOLDERS = [join(__dirname, 'openfeature'), ...(SUITE === undefined ? [] : [SUITE])];
 /**
- * Capabilities that settings do not have (they have no variants and are the same for everybody; JavaScript
- * has one type of number), and what the SDK does by itself.
+ * Tags of scenarios to skip: capabilities that settings lack (they have no variants and no targeting, and
+ * JavaScript has a single number type), and features of the SDK itself.
  */
 const LACKING = new RegExp(
   `^@(${[
@@ -37,7 +37,7 @@ const LACKING = new RegExp(
   ].join('|')})$`,
 );
 
-/** The flags that the suite asks for. */
+/** The flags that the scenarios evaluate. */
 const FLAGS: Record<string, JsonValue> = {
   'boolean-flag': true,
   'boolean-zero-flag': false,
@@ -66,7 +66,7 @@ interface Fired {
   flagsChanged?: string[];
 }
 
-/** What the steps of one scenario share. */
+/** The state that the steps of one scenario share. */
 class Scenario {
   client!: Client;
   type = '';
@@ -91,7 +91,7 @@ class Scenario {
   }
 }
 
-/** A value of a feature's text. */
+/** Parses a flag value in a feature's text. */
 function valueOf(type: string, text: string): JsonValue {
   return type === 'String' ? text : (JSON.parse(text.replaceAll('\\"', '"')) as JsonValue);
 }
@@ -190,7 +190,7 @@ describe('the OpenFeature provider', () => {
       ({ details }, [code]) => expect(details.errorCode ?? '').toBe(code),
     ],
     [/^the error message should be empty$/, ({ details }) => expect(details.errorMessage ?? '').toBe('')],
-    // Else the scenario would have ended there.
+    // An exception would already have failed the scenario.
     [/^no exception should have been thrown$/, ({ details }) => expect(details).toBeDefined()],
     [
       /^the resolved object value should contain$/,
@@ -231,7 +231,7 @@ describe('the OpenFeature provider', () => {
   }
 });
 
-/** The scenarios of a folder's features, each example one of its own. */
+/** Returns the scenarios of a folder's features. Each example is a scenario of its own. */
 function scenariosOf(folder: string) {
   let ids = 0;
   const newId = (): string => String((ids += 1));

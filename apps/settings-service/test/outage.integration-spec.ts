@@ -2,7 +2,7 @@ import { TcpProxy, bearer, eventually } from '@platform/testing';
 import { CUSTOMER, NOBODY, PARTNER, settingPath, startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
-describe('without its neighbours', () => {
+describe('the service without its database, or with revoked tokens', () => {
   let service: SettingsFixture;
   let network: TcpProxy;
   const path = settingPath('Outage', 'any');
@@ -47,7 +47,7 @@ describe('without its neighbours', () => {
     await service.api.get('/health/ready').expect(503);
   }
 
-  it('answers 503 while the database refuses connections, and recovers by itself', async () => {
+  it('responds with 503 while the database refuses connections, and recovers by itself', async () => {
     await isBack();
     await network.refuse();
     await expectUnavailable();
@@ -56,7 +56,7 @@ describe('without its neighbours', () => {
     await eventually(() => service.api.get('/health/ready').expect(200));
   });
 
-  it('answers 503 in time while the database does not answer, and recovers by itself', async () => {
+  it('responds with 503 in time while the database does not respond, and recovers by itself', async () => {
     await isBack();
     network.freeze();
     await expectUnavailable();
@@ -65,7 +65,7 @@ describe('without its neighbours', () => {
     await isBack();
   }, 60_000);
 
-  it('loses no acknowledged write and no history entry to cut connections', async () => {
+  it('loses no acknowledged write and no history entry when connections are cut', async () => {
     await isBack();
     const settings = Array.from({ length: 60 }, (_, index) => `cut ${String(index)}`);
     const answers = settings.map(async (name, index) => {

@@ -18,7 +18,7 @@ describe('paged lists', () => {
   beforeEach(() => service.database.query('TRUNCATE settings.setting'));
   afterAll(() => service.close());
 
-  /** Settings `prefix 00001`… of one subsystem, written past the service for speed. */
+  /** Inserts settings `prefix` + 000001, 000002, … directly into the database, for speed. */
   const fill = (subsystem: string, prefix: string, count: number) =>
     service.database.query(
       `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
@@ -41,7 +41,7 @@ describe('paged lists', () => {
   const namesOf = (pages: Page[]): string[] =>
     pages.flatMap(({ settings }) => settings.map((each) => `${each.subsystemName} ${each.settingName}`));
 
-  it('have 100 settings per page unless asked otherwise, and no cursor behind the last', async () => {
+  it('have 100 settings per page by default, and no cursor on the last page', async () => {
     await fill('one', 'n', 100);
     expect(await page(ALL)).toMatchObject({ nextPageKey: null });
     await fill('two', 'n', 1);
@@ -66,12 +66,12 @@ describe('paged lists', () => {
     expect(ofA).toEqual(all.filter((name) => name.startsWith('a ')));
   });
 
-  it('are empty for a subsystem nobody wrote to', async () => {
+  it('are empty for a subsystem without settings', async () => {
     const answer = await service.api.get('/platform/v1/subsystems/nobody/settings').set(CUSTOMER).expect(200);
     expect(answer.text).toBe('{"settings":[],"nextPageKey":null}');
   });
 
-  it('take a page size from 1 to 1000', async () => {
+  it('accept a page size from 1 to 1000', async () => {
     await fill('a', 'n', 1001);
     for (const pageSize of [1, 1000]) {
       expect((await page(ALL, { pageSize })).settings).toHaveLength(pageSize);
@@ -81,7 +81,7 @@ describe('paged lists', () => {
     await service.api.get(`${ALL}?pageSize=1&pageSize=2`).set(PARTNER).expect(400);
   });
 
-  it('end a page early rather than answer with many megabytes, and still show everything', async () => {
+  it('end a page at 8 MiB, and still return everything', async () => {
     const value = `"${'x'.repeat(256 * 1024 - 2)}"`;
     await service.database.query(
       `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
@@ -93,7 +93,7 @@ describe('paged lists', () => {
     expect(new Set(namesOf(pages)).size).toBe(40);
   });
 
-  it('go on at a replica that has the next signing key already, and back', async () => {
+  it('continue at a replica that already has the next signing key, and back', async () => {
     await fill('rotate', 'n', 3);
     const keyOf = (byte: number) => Buffer.alloc(32, byte).toString('base64url');
     const start = (key: number, previous: number) =>
@@ -122,7 +122,7 @@ describe('paged lists', () => {
     for (const each of [before, after, third]) await each.close();
   });
 
-  it('refuse every cursor but their own', async () => {
+  it('refuse every cursor of another list', async () => {
     await fill('a', 'n', 3);
     await fill('b', 'n', 3);
     const ofAll = (await page(ALL, { pageSize: 1 })).nextPageKey ?? '';
@@ -146,7 +146,7 @@ describe('paged lists', () => {
     await page('/platform/v1/subsystems/A/settings', { pageKey: ofA });
   });
 
-  it('show each of many settings once while others come and go', async () => {
+  it('return each of many settings once while others are created and deleted', async () => {
     const settings = testSize('TEST_PAGED_SETTINGS', { quick: 20_000, full: 100_000 });
     await fill('stays', 'n', settings);
     const churn = (done: number) =>
@@ -163,7 +163,7 @@ describe('paged lists', () => {
     expect(stayed).toEqual([...stayed].sort());
   });
 
-  it('read a late page as cheaply as the first', async () => {
+  it('read a late page with an index scan, like the first', async () => {
     await fill('many', 'n', 20_000);
     await service.database.query('ANALYZE settings.setting');
     const plan = await service.database.query<{ 'QUERY PLAN': string }>(
@@ -175,7 +175,7 @@ describe('paged lists', () => {
     expect(text).not.toMatch(/Sort|Seq Scan/);
   });
 
-  it('of more than 512 KiB reach others while two Customers have every place', async () => {
+  it('of more than 512 KiB reach a caller while two others fill all slots and the queue', async () => {
     await service.database.query(
       `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
        SELECT 'large', n::text, 'Large', n::text, '"' || repeat('x', 200000) || '"' FROM generate_series(1, 4) AS n`,
@@ -184,7 +184,7 @@ describe('paged lists', () => {
     const reads = service.replicas[0]!.get(LargeReads);
     const ends: (() => void)[] = [];
     let refused = 0;
-    /** A response of a Customer that is built until the test ends it. */
+    /** Starts a large read for a caller that stays open until the test ends it. */
     const hold = (caller: string): Promise<unknown> => {
       const build = (bytes: number): Promise<number> =>
         bytes < 1024 ** 2
@@ -206,7 +206,7 @@ describe('paged lists', () => {
       .set(PARTNER)
       .then(({ status }) => status);
     await eventually(() => expect(refused).toBe(1));
-    // The next turn is that of the caller who has nothing under way.
+    // The next free slot goes to the caller without a running read.
     ends[0]!();
     expect(await answer).toBe(200);
     for (let ended = 1; ended < 67; ended += 1) {
@@ -217,7 +217,7 @@ describe('paged lists', () => {
     expect(refused).toBe(1);
   });
 
-  it('serve a name with its own casing', async () => {
+  it('return names as they were written', async () => {
     await service.api.put(settingPath('Bc', 'N1')).set(PARTNER).send({ settingValue: 1 }).expect(200);
     expect(namesOf([await page(ALL)])).toEqual(['Bc N1']);
   });

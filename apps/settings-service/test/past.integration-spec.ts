@@ -28,7 +28,7 @@ describe('the past', () => {
   });
   afterEach(() => service.close());
 
-  /** Writes, and gives an instant after which nothing has been written yet. */
+  /** Writes a setting. Returns an instant that includes this write and no later one. */
   async function put(subsystem: string, setting: string, text: string, who = PARTNER): Promise<string> {
     const body = `{"settingValue":${text}}`;
     await service.api.put(settingPath(subsystem, setting)).set(who).type('json').send(body).expect(200);
@@ -40,7 +40,7 @@ describe('the past', () => {
     return settled();
   }
 
-  /** The millisecond of the last change, once it is over. */
+  /** Waits until the millisecond of the last change is over, and returns that instant. */
   async function settled(): Promise<string> {
     const [row] = await service.database.query<{ at: Date; over: boolean }>(
       'SELECT max(occurred_at) AS at FROM settings.setting_history',
@@ -106,7 +106,7 @@ describe('the past', () => {
     expect(names((await get(list).expect(200)).body)).toEqual(['a2', 'b2', 'c1', 'd1', 'e2']);
   });
 
-  it('needs what the history needs: a value that was deleted or replaced is nobody else’s', async () => {
+  it('requires the persona of the history: deleted and replaced values are hidden from others', async () => {
     const path = settingPath('Past', 'Secret');
     const at = await put('Past', 'Secret', '"old-password"');
     await put('Past', 'Secret', '"new-password"');
@@ -141,7 +141,7 @@ describe('the past', () => {
     await get('/platform/v1/settings').set('if-none-match', String(headers['etag'])).expect(200);
   });
 
-  it('the history of all settings goes by subsystem, person and time', async () => {
+  it('the history of all settings is filtered by subsystem, person and time', async () => {
     const start = await put('Ä', 'one', '1');
     const middle = await put('B', 'two', '2', OTHER);
     await put('ä', 'three', '3', PERSON);
@@ -198,7 +198,7 @@ describe('the past', () => {
     for (const wrong of [{}, { at: 'x' }, { at, dryrun: true }]) await restore(wrong).expect(400);
   });
 
-  it('a restored subsystem is what it was, names and their letter case included', async () => {
+  it('a restoration also restores names in their past spelling', async () => {
     await put('Straße', 'Straße', '1');
     const at = await put('Straße', 'kept', '1');
     await remove('Straße', 'Straße');
@@ -226,7 +226,7 @@ describe('the past', () => {
     expect(names.sort()).toEqual(['Straße/Straße', 'Straße/kept']);
   });
 
-  it('a restoration of several settings takes an idempotency key', async () => {
+  it('a restoration of several settings accepts an idempotency key', async () => {
     const at = await put('Key', 'a', '1');
     for (const name of ['a', 'b', 'c']) await put('Key', name, '2');
     for (const changed of [3, 0]) {
@@ -239,7 +239,7 @@ describe('the past', () => {
     }
   });
 
-  it('the history with several filters is found among very many entries, in pages that may be short', async () => {
+  it('a history with several filters is found among very many entries, in pages that may be short', async () => {
     const insert = (columns: string) =>
       service.database.query(`
       INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id, user_id, occurred_at)
@@ -263,7 +263,7 @@ describe('the past', () => {
     expect([found, pages]).toEqual([['found'], 2]);
   });
 
-  it('a subsystem of the past is found among very many names that it had no longer', async () => {
+  it('the past settings of a subsystem are found among very many deleted names', async () => {
     for (const [operation, day] of [
       ['write', '2026-01-01Z'],
       ['delete', '2026-01-02Z'],
@@ -285,7 +285,7 @@ describe('the past', () => {
   });
 
   describe('of many settings', () => {
-    /** More than a request may restore. */
+    /** More settings than one request may restore. */
     const SETTINGS = testSize('TEST_RESTORED_SETTINGS', { quick: 20_000, full: 100_000 });
     const half = SETTINGS / 2;
     const text = (count: number) => count.toLocaleString('en');
@@ -306,7 +306,7 @@ describe('the past', () => {
           WHERE occurred_at > '2026-03-01Z' GROUP BY 1 ORDER BY 1`,
       );
 
-    /** Settings, of which the first `changed` have been written since. */
+    /** Creates settings, and changes the first `changed` of them after the instant. */
     async function fill(changed: number): Promise<void> {
       const columns = `'many', 'n' || lpad(n::text, 6, '0'), 'Many', 'N' || lpad(n::text, 6, '0')`;
       const write = (value: string, day: string, size: number) => `
@@ -320,7 +320,7 @@ describe('the past', () => {
       await service.database.query('ANALYZE settings.setting, settings.setting_history');
     }
 
-    it('up to ten thousand that changed are restored, all or nothing', async () => {
+    it('up to 10,000 changed settings are restored, all or nothing', async () => {
       await fill(10_000);
       const dry = await restore({ dryRun: true }).expect(200);
       const done = await restore({}).expect(200);
@@ -330,7 +330,7 @@ describe('the past', () => {
       expect(await entries()).toEqual([{ operation: 'write', count: 10_000, requests: 1 }]);
     }, 120_000);
 
-    it('more are refused and left to the operator’s command line, which has no limit', async () => {
+    it('more are refused, and restored by the operator’s command line, which has no limit', async () => {
       await fill(SETTINGS);
       for (const body of [{ dryRun: true }, {}]) {
         const refused = await restore(body).expect(422);
@@ -354,7 +354,7 @@ describe('the past', () => {
         });
       expect(await admin('--dry-run', '--quiet')).toBe(0);
       expect(await values()).toEqual([{ value: '2', count: SETTINGS }]);
-      // As if it had been interrupted.
+      // Simulates an interrupted run.
       await service.database.query(
         `UPDATE settings.setting SET value_text = '1' WHERE setting_key < '${keyOf(half)}'`,
       );

@@ -26,14 +26,14 @@ const { describe: describeWithPgbouncer } = testsThatNeed(
   VERSION === null ? 'no PgBouncer (.ci/install pgbouncer brings it)' : null,
 );
 
-/** Either passes on nothing of what replicas ask for when they connect. */
+/** Each of them drops the session settings that replicas request when they connect. */
 const POOLERS: [string, (server: string) => Promise<Pooler>][] = [
   ['a stand-in for a pooler', startPoolerDouble],
 ];
 if (VERSION !== null) POOLERS.push([`PgBouncer ${VERSION} in transaction mode`, startPgbouncer]);
 
 describeWithPgbouncer('behind PgBouncer', () => {
-  it('a transaction keeps its session, and the next one may have another', async () => {
+  it('a transaction keeps its session, and the next one may get another', async () => {
     const surroundings = await prepareSettings();
     const pooler = await startPgbouncer();
     const clients = Array.from(
@@ -45,7 +45,8 @@ describeWithPgbouncer('behind PgBouncer', () => {
     const sessionOf = async (client: Client): Promise<number> =>
       (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]!.pid;
     const first = await sessionOf(one);
-    // The session that the other left is taken, so this is no test of a stand-in.
+    // The second client gets the session that the first one used, which proves that transaction pooling is in
+    // effect.
     expect(await sessionOf(two)).toBe(first);
     await one.query('BEGIN');
     expect(await sessionOf(one)).toBe(first);
@@ -110,22 +111,22 @@ describe.each(POOLERS)('two replicas behind %s', (_pooler, startPooler) => {
     expect(Object.fromEntries(outcomes)).toEqual({ '200 and 412': PAIRS });
   }, 60_000);
 
-  it('are ready once the migration has given their role what it needs, by the role itself where its owner may not', async () => {
+  it('are ready once the migration has set the session defaults of their role, if need be as that role itself', async () => {
     const { database, environment } = surroundings;
     const appUrl = environment['DATABASE_URL']!;
     const url = database.ownerUrl;
     const settings = { url, schema: SCHEMA, applicationName: 'test', migrations: MIGRATIONS };
     await runMigrations(settings, { appRole: roleOf(appUrl), appUrl, appRoleSettings: WANTED });
-    // Sessions that there are keep what they began with.
+    // Existing sessions keep the settings with which they began.
     await database.querySuperuser(
       'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND datname = current_database()',
       [roleOf(appUrl)],
     );
-    // A result of a check counts for a second.
+    // A check's result is cached for one second.
     await eventually(async () => expect(await isReady()).toBe(200));
   });
 
-  it('keep a time limit that the operator chose', async () => {
+  it('keep a statement timeout that the operator has set', async () => {
     const { database } = surroundings;
     const { role, url: appUrl } = await database.createRole();
     await database.querySuperuser(`ALTER ROLE ${role} SET statement_timeout = '8s'`);

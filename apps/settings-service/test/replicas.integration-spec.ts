@@ -32,7 +32,7 @@ describe('two processes of the built service', () => {
       [key],
     );
 
-  it('do 100 concurrent PUTs of one key, all of them', async () => {
+  it('complete all of 100 concurrent PUTs of one key', async () => {
     const clients = [clientOf(0), clientOf(1)];
     const headers = {
       authorization: `Bearer ${testAccessToken({ personas: 1 })}`,
@@ -77,7 +77,7 @@ describe('two processes of the built service', () => {
   it('lose no acknowledged write when one is killed, and clients notice nothing', async () => {
     const acknowledged: string[] = [];
     const doomed = replicas[0]!;
-    // A load balancer in miniature: whoever cannot connect to one replica is sent to the other.
+    // Acts as a load balancer: a request that cannot connect to the killed replica goes to the other one.
     const balanced = (async (input: string, init: RequestInit) => {
       try {
         return await fetch(input, init);

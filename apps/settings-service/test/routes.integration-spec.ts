@@ -23,7 +23,7 @@ describe('settings routes', () => {
   });
   afterAll(() => service.close());
 
-  describe('who may do what', () => {
+  describe('access by persona', () => {
     const readers = { PARTNER, CUSTOMER, OWNER };
     const others = {
       RESIDENT,
@@ -43,7 +43,7 @@ describe('settings routes', () => {
       ['GET', path, readers, 200],
       ['GET', `${path}/value`, readers, 200],
       ['PUT', path, { PARTNER }, 200],
-      // The setting is written anew in between.
+      // A setting that does not exist, because the other routes need theirs.
       ['DELETE', settingPath('Billing', 'Gone'), { PARTNER }, 404],
       ['GET', `${path}/history`, { PARTNER }, 200],
       ['POST', `${path}/history/999999/restore`, { PARTNER }, 404],
@@ -77,7 +77,7 @@ describe('settings routes', () => {
       return body === undefined ? call : call.send(body);
     };
 
-    it('is known of every operation that asks for a token', () => {
+    it('is tested for every operation that requires a token', () => {
       const document = apiDocument('settings-service') as unknown as {
         paths: Record<string, Record<string, { responses: object }>>;
       };
@@ -117,13 +117,13 @@ describe('settings routes', () => {
         .expect(401);
     });
 
-    it('asks who it is before it looks at the request', async () => {
+    it('checks the persona before it validates the request', async () => {
       await service.api.put(path).set(CUSTOMER).set('content-type', 'application/json').send('{').expect(403);
       await service.api.get('/platform/v1/settings?pageKey=forged').set(OWNER).expect(403);
     });
   });
 
-  it('answers a write with the setting and its ETag', async () => {
+  it('responds to a write with the setting and its ETag', async () => {
     const answer = await service.api
       .put(settingPath('S', 'put'))
       .set(PARTNER)
@@ -143,7 +143,7 @@ describe('settings routes', () => {
     ['an object', '{"a":[1,null]}'],
     ['an array', '[]'],
     ['a boolean', 'false'],
-  ])('answers /value with the bare value: %s', async (_kind, text) => {
+  ])('responds to /value with the bare value: %s', async (_kind, text) => {
     const path = settingPath('S', 'bare');
     await service.api.put(path).set(PARTNER).type('json').send(`{"settingValue":${text}}`).expect(200);
     const answer = await service.api.get(`${path}/value`).set(OWNER).expect(200);
@@ -151,7 +151,7 @@ describe('settings routes', () => {
     expect(answer.text).toBe(text);
   });
 
-  it('answers 404 as a problem of its own type, which a wrong address does not have', async () => {
+  it('responds to a missing setting with 404 and a problem type that a wrong URL does not have', async () => {
     for (const path of [settingPath('S', 'missing'), `${settingPath('S', 'missing')}/value`]) {
       const answer = await service.api.get(path).set(CUSTOMER).expect(404);
       expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
@@ -167,7 +167,7 @@ describe('settings routes', () => {
     await service.api.patch(settingPath('S', 'x')).set(PARTNER).expect(405);
   });
 
-  it('deletes, answers with what was deleted, and then 404', async () => {
+  it('responds to a delete with the deleted setting, and to a second one with 404', async () => {
     const path = settingPath('S', 'Deleted');
     await service.api
       .put(path)
@@ -205,7 +205,7 @@ describe('settings routes', () => {
     ['route words', 'value'],
     ['a prototype member', '__proto__'],
     ['as long as allowed', 'x'.repeat(200)],
-  ])('takes any name: %s', async (_case, name) => {
+  ])('accepts any name: %s', async (_case, name) => {
     const path = settingPath(name, name);
     await service.api.put(path).set(PARTNER).send({ settingValue: name }).expect(200);
     const normalised = name.normalize('NFC');
@@ -219,7 +219,7 @@ describe('settings routes', () => {
     ['ΟΔΟΣ', 'οδοσ'],
     ['J\u030c', '\u01f0'],
     ['straße', 'STRASSE'],
-  ])('takes %s and %s as one name', async (written, read) => {
+  ])('treats %s and %s as one name', async (written, read) => {
     await service.api.put(settingPath(written, written)).set(PARTNER).send({ settingValue: 1 }).expect(200);
     const { body } = await service.api.get(settingPath(read, read)).set(CUSTOMER).expect(200);
     expect(body).toMatchObject({ subsystemName: written.normalize('NFC') });
@@ -252,7 +252,7 @@ describe('settings routes', () => {
     }
   });
 
-  it('refuses an address that is not UTF-8 with 400', async () => {
+  it('refuses a URL that is not UTF-8 with 400', async () => {
     await service.api.get('/platform/v1/subsystems/S/settings/%ff').set(PARTNER).expect(400);
     await service.api.get('/platform/v1/subsystems/S/settings/%ed%a0%80').set(PARTNER).expect(400);
     await service.api.get('/platform/v1/subsystems/S/settings/%zz').set(PARTNER).expect(400);
@@ -273,7 +273,7 @@ describe('diagnostics', () => {
     expect(ping.headers['content-type']).toBe('application/json; charset=utf-8');
   });
 
-  it('tells of the database to any valid token', async () => {
+  it('returns the database status for any valid token', async () => {
     const { body } = await service.api.get('/platform/v1/diagnostics/database').set(NOBODY).expect(200);
     expect(body).toEqual({
       status: 'up',

@@ -33,7 +33,7 @@ const write = (key: SettingKey) => ({ key, value: VALUE, trail: TRAIL });
 const repository = (dataSource: DataSource) => new SettingsRepository(dataSource);
 const batch = (dataSource: DataSource) => new BatchedSettingsRepository(dataSource);
 const past = (dataSource: DataSource) => new PastSettingsRepository(dataSource);
-/** Entries are a second apart; this is when the one of `n` was made. */
+/** Returns the timestamp of history entry `n`. Entries are one second apart. */
 const instantOf = (n: number): Date => new Date(Date.UTC(2026, 0, 1) + n * 1_000);
 const ANY = {
   subsystemKey: undefined,
@@ -67,7 +67,8 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   },
   {
     name: 'replace a setting',
-    // The first write of a connection also reads what the function of its instant needs from the catalogue.
+    // The first write of a connection also reads the catalogue entries of the function that sets its
+    // timestamp.
     pages: 480,
     prepared: true,
     work: (d) => batch(d).writeAll([write(keyOf(MIDDLE))], 0),
@@ -89,7 +90,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
       ),
   },
   {
-    name: 'replace twenty settings unless their rows are held',
+    name: 'replace twenty settings unless their rows are locked',
     pages: 1_800,
     prepared: true,
     work: (d) => {
@@ -146,7 +147,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
     work: (d) => repository(d).listHistory(READER, keyOf(1), PAGE, null),
   },
   {
-    name: 'list its history far back',
+    name: 'list old history of the most written setting',
     pages: 130,
     work: (d) => repository(d).listHistory(READER, keyOf(1), PAGE, String(Math.floor(ROWS * 1.05))),
   },
@@ -161,7 +162,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
   },
   { name: 'list all history', pages: 130, work: (d) => past(d).listEntries(READER, ANY, PAGE, null) },
   {
-    name: 'list all history far back',
+    name: 'list old history of all settings',
     pages: 240,
     work: (d) => past(d).listEntries(READER, ANY, PAGE, String(MIDDLE)),
   },
@@ -177,7 +178,7 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
       past(d).listEntries(READER, { ...ANY, subsystemKey: 'many', to: instantOf(MIDDLE) }, PAGE, null),
   },
   {
-    name: 'list the changes of a person in a time',
+    name: 'list the changes of a person in a period',
     pages: 240,
     work: (d) =>
       past(d).listEntries(
@@ -188,39 +189,39 @@ const STATEMENTS: readonly HotStatement<DataSource>[] = [
       ),
   },
   {
-    name: 'list the changes of somebody who made none',
+    name: 'list the changes of a user without changes',
     pages: 10,
     work: (d) => past(d).listEntries(READER, { ...ANY, userId: '5' }, PAGE, null),
   },
   {
-    name: 'read a setting of the past',
+    name: 'read a past value of a setting',
     pages: 250,
     work: (d) => past(d).findAt(keyOf(MIDDLE), instantOf(ROWS)),
   },
   {
-    name: 'read the most written setting of the past',
+    name: 'read a past value of the most written setting',
     pages: 250,
     work: (d) => past(d).findAt(keyOf(1), instantOf(MIDDLE)),
   },
   {
-    name: 'list a subsystem of the past',
+    name: 'list the past settings of a subsystem',
     pages: 2_000,
     work: (d) => past(d).listSubsystemAt(READER, 'many', instantOf(ROWS), PAGE, nameOf(MIDDLE)),
   },
   {
-    name: 'list the changes of somebody in a subsystem that others wrote, all of them often',
+    name: 'list the changes of a person in a subsystem, where each has many but not together',
     pages: 30_000,
     work: (d) => past(d).listEntries(READER, { ...ANY, subsystemKey: 'many', personId: '2' }, PAGE, null),
   },
   {
-    name: 'list a subsystem of the past that had many names no longer',
+    name: 'list the past settings of a subsystem with many deleted names',
     pages: 90_000,
     work: (d) => past(d).listSubsystemAt(READER, 'gone', instantOf(2 * ROWS), PAGE, null),
   },
   {
-    name: 'find out who writes',
+    name: 'find the current writers',
     pages: 50,
-    work: (d) => new SettledPastRepository(d).look(),
+    work: (d) => new SettledPastRepository(d).readWriters(),
   },
   {
     name: 'compare a thousand settings with the past',
@@ -238,13 +239,13 @@ const FILL = [
   `INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
    SELECT 'many', 'n' || lpad(n::text, 8, '0'), 'Many', 'n' || lpad(n::text, 8, '0'), '{"n":' || n || '}'
    FROM generate_series(1, ${String(ROWS)}) AS n`,
-  // One write of each, and a tenth of all writes to one of them.
+  // One write per setting, and a further tenth of them to the first setting.
   `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
      revision, person_id, person_name, persona, request_id, idempotency_digest, occurred_at)
    SELECT 'many', 'n' || lpad((CASE WHEN n > ${String(ROWS)} THEN 1 ELSE n END)::text, 8, '0'), 'Many', 'n', 'write', '1',
      n, 1, 'Ann', 4, 'r', sha256(n::text::bytea), timestamptz '2026-01-01Z' + n * interval '1 s'
    FROM generate_series(1, ${String(Math.floor(ROWS * 1.1))}) AS n`,
-  // Names that are all gone, by somebody else.
+  // Names that were all deleted, by another person.
   `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text,
      revision, person_id, person_name, persona, request_id, occurred_at)
    SELECT 'gone', 'n' || lpad((n % ${String(Math.floor(ROWS / 5))})::text, 8, '0'), 'Gone', 'n',
@@ -260,7 +261,7 @@ describeStatementsAtScale<DataSource>({
   early: [{ name: 'read a setting', pages: 10, work: (d) => batch(d).findAll([keyOf(MIDDLE)]) }],
   connect: (url) => {
     const options = postgresOptions({ ...settings, url, poolSize: 1, statementTimeoutMs: 0 });
-    // The plan made for empty tables is its connection's, which stands idle while the tables fill.
+    // Keeps the connection open while the tables fill, because the plan made for empty tables belongs to it.
     return new DataSource({ ...options, extra: { ...(options.extra as object), idleTimeoutMillis: 0 } });
   },
   statements: STATEMENTS,

@@ -4,19 +4,19 @@ import { testAccessToken } from '@platform/testing';
 import { startSettings } from './settings-fixture';
 import type { SettingsFixture } from './settings-fixture';
 
-/** Array.fromAsync, which the compiler's library does not know yet. */
+/** Like Array.fromAsync, which the compiler's library lacks. */
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
 }
 
-/** A fetch whose first answer is lost. */
-function losingFirstAnswer(): typeof fetch {
+/** Returns a fetch that loses its first response. */
+function losingFirstResponse(): typeof fetch {
   let calls = 0;
   return async (...request: Parameters<typeof fetch>) => {
     const answer = await fetch(...request);
-    if ((calls += 1) === 1) throw new TypeError('connection lost after the service had answered');
+    if ((calls += 1) === 1) throw new TypeError('connection lost after the service had responded');
     return answer;
   };
 }
@@ -62,7 +62,7 @@ describe('settings-client on the real service', () => {
     expect(await client.getValueText('Client', 'text')).toBe(text);
   });
 
-  it('takes a wrong base URL for what it is', async () => {
+  it('reports a 404 of a wrong base URL as an HTTP error, not as a missing setting', async () => {
     const client = newClient({ baseUrl: `${service.urls[0] ?? ''}/elsewhere` });
     await expect(client.getValueOrNull('Client', 'text')).rejects.toMatchObject({
       name: 'SettingsHttpError',
@@ -70,7 +70,7 @@ describe('settings-client on the real service', () => {
     });
   });
 
-  it('writes only what nobody changed in between', async () => {
+  it('writes conditionally on an ETag', async () => {
     const client = newClient();
     const first = await client.putSetting('Client', 'guarded', 1, { ifNoneMatch: '*' });
     await client.putSetting('Client', 'guarded', 2, { ifMatch: first.etag });
@@ -80,18 +80,18 @@ describe('settings-client on the real service', () => {
     expect(await client.getValue('Client', 'guarded')).toBe(2);
   });
 
-  it('writes once although the answer of the first attempt was lost', async () => {
-    await newClient({ fetch: losingFirstAnswer() }).putSetting('Client', 'once', 1);
-    await newClient({ fetch: losingFirstAnswer() }).deleteSetting('Client', 'once');
+  it('writes once although the response to the first attempt was lost', async () => {
+    await newClient({ fetch: losingFirstResponse() }).putSetting('Client', 'once', 1);
+    await newClient({ fetch: losingFirstResponse() }).deleteSetting('Client', 'once');
     const history = await service.database.query(
       "SELECT operation FROM settings.setting_history WHERE setting_key = 'once' ORDER BY history_id",
     );
     expect(history).toEqual([{ operation: 'write' }, { operation: 'delete' }]);
   });
 
-  it('reads and writes many at once, all or nothing, once although an answer was lost', async () => {
-    const client = newClient({ fetch: losingFirstAnswer() });
-    // Decomposed, as a file name may be: the service composes it.
+  it('reads and writes many settings, all or nothing, once although a response was lost', async () => {
+    const client = newClient({ fetch: losingFirstResponse() });
+    // Decomposed (NFD), as a file name may be. The service composes it (NFC).
     const names = ['A\u0308', 'b', 'c'].map((settingName) => ({ subsystemName: 'Client many', settingName }));
     const [a, b, c] = names as [(typeof names)[0], (typeof names)[0], (typeof names)[0]];
     const written = await client.writeSettings([
@@ -143,7 +143,7 @@ describe('settings-client on the real service', () => {
     expect(statuses).toEqual([200, 304, 200]);
   });
 
-  it('is refused what its token does not allow', async () => {
+  it('gets 403 for requests that its token does not allow', async () => {
     const client = newClient({ token: testAccessToken() });
     await expect(client.putSetting('Client', 'refused', 1)).rejects.toMatchObject({ status: 403 });
     await expect(collect(client.listSettings())).rejects.toMatchObject({ status: 403 });

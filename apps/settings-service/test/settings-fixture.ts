@@ -18,13 +18,13 @@ import { MIGRATIONS, SCHEMA, appRoleGrants } from '../src/database-layout';
 import { settingsService } from '../src/service-definition';
 
 /**
- * What a settings service needs around it: a database of its own, in which it has the role it has in
+ * The environment of a settings service: a database of its own with the role that the service has in
  * production, and tokens.
  */
 export interface SettingsSurroundings {
   database: TestDatabase;
   auth: AuthServiceDouble;
-  /** The variables to start it with. */
+  /** Environment variables of the service. */
   environment: Record<string, string>;
   close(): Promise<void>;
 }
@@ -32,16 +32,16 @@ export interface SettingsSurroundings {
 /** A settings service, or several replicas of it. */
 export interface SettingsFixture extends SettingsSurroundings {
   replicas: NestFastifyApplication[];
-  /** A request to the first replica. */
+  /** Sends requests to the first replica. */
   api: ReturnType<typeof request>;
   /** Base URL of each replica. */
   urls: string[];
 }
 
 interface Options {
-  /** The database's address as the service gets it. */
+  /** Maps the database URL to the one that the service uses, such as that of a proxy. */
   databaseUrl?: (url: string) => string | Promise<string>;
-  /** Superuser's address of the server for its database; the test run's unless given. */
+  /** Superuser URL of the database server. Default: the server of the test run. */
   server?: string;
 }
 
@@ -65,7 +65,7 @@ export const RESIDENT = bearer({ personas: Persona.Resident });
 export const SERVICE_PROVIDER = bearer({ personas: Persona.ServiceProvider });
 export const NOBODY = bearer({ personas: Persona.None });
 
-/** Everything but the service. */
+/** Prepares everything except the service. */
 export async function prepareSettings({
   databaseUrl = (url) => url,
   server,
@@ -79,7 +79,7 @@ export async function prepareSettings({
   return { database, auth, environment: environmentFor(await databaseUrl(database.url), auth.url), close };
 }
 
-/** Replicas in this process, listening on ports of their own. */
+/** Starts replicas in this process, each listening on its own port. */
 export async function startSettings({
   replicas: count = 1,
   variables = {},
@@ -87,9 +87,9 @@ export async function startSettings({
   ...options
 }: Options & {
   replicas?: number;
-  /** Further configuration. */
+  /** Additional environment variables. */
   variables?: Record<string, string>;
-  /** Those of another fixture, which closes them. */
+  /** The environment of another fixture, which remains responsible for closing it. */
   surroundings?: SettingsSurroundings;
 } = {}): Promise<SettingsFixture> {
   const surroundings = given ?? (await prepareSettings(options));
@@ -117,7 +117,7 @@ export async function startSettings({
   };
 }
 
-/** The path of a setting. */
+/** Returns the path of a setting. */
 export function settingPath(subsystemName: string, settingName: string): string {
   const [subsystem, setting] = [subsystemName, settingName].map(encodeURIComponent);
   return `/platform/v1/subsystems/${String(subsystem)}/settings/${String(setting)}`;

@@ -16,7 +16,7 @@ const OTHER = bearer({
 const POOL = 8;
 const MANY = 24;
 
-describe('slow work leaves connections to others:', () => {
+describe('slow work leaves connections for others:', () => {
   let service: SettingsFixture;
   let holder: Client;
   beforeAll(async () => {
@@ -65,13 +65,13 @@ describe('slow work leaves connections to others:', () => {
     const line = text.split('\n').find((each) => each.includes(`kind="lock-wait",state="${state}"`));
     return Number(line?.split(' ').at(-1));
   };
-  /** Writes whose share or place is taken. They hold no connection. */
+  /** Writes that wait for a turn. They hold no connection. */
   const waitingForTurns = () => lockWaitTurns('waiting');
 
-  it('restorations, and looks at what they would change, are few at once of a caller and in all', async () => {
+  it('restorations and their dry runs are limited per caller and in total', async () => {
     expect((await put('free')).status).toBe(200);
     await holder.query('BEGIN');
-    // Reads of the present go on.
+    // Reads of current values do not use the history, so they are not blocked.
     await holder.query('LOCK TABLE settings.setting_history IN ACCESS EXCLUSIVE MODE');
     const restore = (headers: object) =>
       send(
@@ -90,7 +90,7 @@ describe('slow work leaves connections to others:', () => {
     expect(await ofOther).toMatchObject({ status: 200 });
     const answers = await Promise.all(ofOne);
     const refused = answers.filter(({ status }) => status !== 200);
-    // One runs and two wait.
+    // One runs and two are queued; the others are refused.
     expect(refused).toEqual(
       Array.from({ length: MANY - 3 }, () => ({
         status: 429,
@@ -111,24 +111,27 @@ describe('slow work leaves connections to others:', () => {
           writes: [{ subsystemName: 'busy', settingName: name, settingValue: 1 }],
         }),
     ],
-  ])('%s of locked settings wait with few connections, and not for long', async (_what, write) => {
-    await Promise.all(['free', 'other', ...names].map((name) => put(name)));
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM settings.setting WHERE setting_key = ANY ($1) FOR UPDATE', [names]);
-    const writing = Promise.all(names.map(write));
-    await eventually(async () => expect(await lockWaits()).toBe(1));
-    await expectOthersServed();
-    expect((await put('other', OTHER)).status).toBe(200);
-    expect(await lockWaits()).toBeLessThanOrEqual(POOL / 4);
-    const answers = await writing;
-    expect(answers).toEqual(
-      names.map(() => ({ status: 503, type: 'urn:platform:problem:setting-busy', retryAfter: '1' })),
-    );
-    await holder.query('ROLLBACK');
-    expect((await put('n0')).status).toBe(200);
-  });
+  ])(
+    '%s of locked settings wait briefly, with at most a quarter of the connections',
+    async (_what, write) => {
+      await Promise.all(['free', 'other', ...names].map((name) => put(name)));
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM settings.setting WHERE setting_key = ANY ($1) FOR UPDATE', [names]);
+      const writing = Promise.all(names.map(write));
+      await eventually(async () => expect(await lockWaits()).toBe(1));
+      await expectOthersServed();
+      expect((await put('other', OTHER)).status).toBe(200);
+      expect(await lockWaits()).toBeLessThanOrEqual(POOL / 4);
+      const answers = await writing;
+      expect(answers).toEqual(
+        names.map(() => ({ status: 503, type: 'urn:platform:problem:setting-busy', retryAfter: '1' })),
+      );
+      await holder.query('ROLLBACK');
+      expect((await put('n0')).status).toBe(200);
+    },
+  );
 
-  it('a write that waits for its turn keeps no other caller from its setting', async () => {
+  it('a write that waits for its turn does not block other callers from its setting', async () => {
     const otherHolder = new Client({ connectionString: service.database.ownerUrl });
     await otherHolder.connect();
     try {
@@ -137,7 +140,7 @@ describe('slow work leaves connections to others:', () => {
       await lock(otherHolder, 'shared');
       const settled: string[] = [];
       const note = (name: string) => () => settled.push(name);
-      // It is all that this caller may have waiting for locks at once.
+      // This uses up the caller's limit of concurrent lock waits.
       const ofLocked = put('locked').finally(note('locked'));
       await eventually(async () => expect(await lockWaits()).toBe(1));
       const ofShared = put('shared').finally(note('shared'));
@@ -152,7 +155,7 @@ describe('slow work leaves connections to others:', () => {
     }
   });
 
-  it('a write whose turn has come writes before those that wait for its setting', async () => {
+  it('a write whose turn has come is done before the writes queued for its setting', async () => {
     const otherHolder = new Client({ connectionString: service.database.ownerUrl });
     await otherHolder.connect();
     try {
@@ -200,7 +203,7 @@ describe('slow work leaves connections to others:', () => {
     }
   });
 
-  it('a restoration does not wait for a locked setting for long, nor keep the locks of the others meanwhile', async () => {
+  it('a restoration waits briefly for a locked setting, and then releases the other locks', async () => {
     await Promise.all(['free', ...names].map((name) => put(name)));
     await holder.query('BEGIN');
     await holder.query(`SELECT FROM settings.setting WHERE setting_key = 'n7' FOR UPDATE`);

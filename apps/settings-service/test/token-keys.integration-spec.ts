@@ -10,7 +10,7 @@ import type { SettingsSurroundings } from './settings-fixture';
 const OLD_KEY = TEST_TOKEN_CONFIG.hmacKey.toString('base64url');
 const NEW_KEY = Buffer.alloc(32, 9).toString('base64url');
 
-describe('the keys that settings accepts tokens under', () => {
+describe('the keys with which the service verifies tokens', () => {
   let surroundings: SettingsSurroundings;
   const running: NestFastifyApplication[] = [];
   beforeAll(async () => {
@@ -33,7 +33,7 @@ describe('the keys that settings accepts tokens under', () => {
     ).status;
   }
 
-  it('include the previous one while keys are rotated, and no longer', async () => {
+  it('include the previous key only while it is configured', async () => {
     const rotated = { ACCESS_TOKEN_HMAC_KEY: NEW_KEY, ACCESS_TOKEN_HMAC_KEY_ID: 'test-2' };
     const previous = { ACCESS_TOKEN_PREVIOUS_HMAC_KEYS: `${TEST_TOKEN_CONFIG.hmacKeyId}:${OLD_KEY}` };
     expect(await statusOf(PARTNER, { ...rotated, ...previous })).toBe(200);

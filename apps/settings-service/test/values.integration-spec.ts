@@ -55,12 +55,12 @@ describe('values', () => {
     ['an empty string', '""'],
     ['an empty object', '{}'],
     ['a null inside', '[null,{"a":null}]'],
-    ['what looks like SQL and HTML', '"\'; DROP TABLE settings.setting; -- <script>$1"'],
+    ['text that looks like SQL and HTML', '"\'; DROP TABLE settings.setting; -- <script>$1"'],
   ])('keeps %s', async (_case, text) => {
     await expectKept(text);
   });
 
-  it('keeps whatever JSON it is given', async () => {
+  it('keeps arbitrary JSON', async () => {
     const text = fc.oneof(
       fc.json({ maxDepth: 4 }),
       fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value, null, 2)),
@@ -74,7 +74,7 @@ describe('values', () => {
       ),
       { numRuns: 150 },
     );
-    // 600 requests, one after the other.
+    // Allows for 600 sequential requests.
   }, 120_000);
 
   it('keeps a value of 256 KiB and refuses one byte more with 400', async () => {
@@ -92,7 +92,7 @@ describe('values', () => {
     await put(`{"settingValue":${'['.repeat(200_000)}}`).expect(400);
   });
 
-  it('takes a body of 512 KiB and answers one byte more with 413', async () => {
+  it('accepts a body of 512 KiB and refuses one byte more with 413', async () => {
     const bodyOf = (count: number): string => '{"settingValue":1}'.padEnd(count);
     await put(bodyOf(512 * 1024)).expect(200);
     const answer = await put(bodyOf(512 * 1024 + 1)).expect(413);
@@ -108,13 +108,13 @@ describe('values', () => {
     ['two settingValues', '{"settingValue":1,"settingValue":1}'],
     ['two settingValues, one escaped', '{"settingValue":1,"\\u0073ettingValue":2}'],
     ['a truncated body', '{"settingValue":1'],
-    ['something behind the body', '{"settingValue":1}{}'],
+    ['text after the body', '{"settingValue":1}{}'],
     ['a byte order mark', '\ufeff{"settingValue":1}'],
     ['a trailing comma', '{"settingValue":[1,]}'],
     ['a raw control character', '{"settingValue":"a\u0001"}'],
     ['a comment', '{"settingValue":1/**/}'],
     ['NaN', '{"settingValue":NaN}'],
-  ])('refuses %s with 400 and says nothing of the content', async (_case, body) => {
+  ])('refuses %s with 400 and repeats nothing of the content', async (_case, body) => {
     const answer = await put(body).expect(400);
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
     expect(answer.body).toMatchObject({ status: 400, title: 'Invalid setting value' });
@@ -142,7 +142,7 @@ describe('values', () => {
     await put(body).set('content-type', 'application/json; charset="UTF-8"').expect(200);
   });
 
-  it('takes back a PlatformSetting as it was read', async () => {
+  it('accepts a PlatformSetting as it was read', async () => {
     await put('{"subsystemName":"other","settingName":"other","settingValue":7}').expect(200);
     expect(await bytes(`${path}/value`)).toBe('7');
     await service.api.get(settingPath('other', 'other')).set(CUSTOMER).expect(404);

@@ -7,11 +7,11 @@ import type { SettingsFixture } from './settings-fixture';
 const VALUE = 'x'.repeat(300);
 const OTHER = bearer({ sub: 'personid:8', personId: 8, personas: 1 });
 
-describe('the history that one caller may write in an hour', () => {
+describe('the hourly history allowance of a caller', () => {
   let service: SettingsFixture;
   /**
-   * With an account of 4 KiB for each caller: enough for three entries with `VALUE`, and for nothing more
-   * within minutes.
+   * A replica with an allowance of 4 KiB per caller. Three entries with `VALUE` fit; a fourth does not for
+   * several minutes.
    */
   let limited: SettingsFixture;
 
@@ -32,7 +32,7 @@ describe('the history that one caller may write in an hour', () => {
     service = await startSettings();
   });
   beforeEach(async () => {
-    // A new replica: accounts are in its memory.
+    // A new replica, because accounts are in its memory.
     limited = await startSettings({
       surroundings: service,
       variables: { WRITE_BYTES_PER_HOUR: '4096' },
@@ -41,7 +41,7 @@ describe('the history that one caller may write in an hour', () => {
   afterEach(() => limited.close());
   afterAll(() => service.close());
 
-  it('has an end: 429 with when to come back, and others go on', async () => {
+  it('ends in 429 with Retry-After, while other callers can write', async () => {
     for (const name of ['a', 'b', 'c']) await put(limited, name).expect(200);
     const refused = await put(limited, 'd').expect(429);
     expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
@@ -71,7 +71,7 @@ describe('the history that one caller may write in an hour', () => {
           .set(PARTNER)
           .send({ at: '2000-01-01T00:00:00Z' }),
     ],
-  ])('counts what %s, and refuses it all', async (_case, write) => {
+  ])('is charged by a request that %s, which is refused as a whole', async (_case, write) => {
     await put(service, 'there').expect(200);
     const { body } = await service.api
       .get(`${path('there')}/history`)
@@ -83,11 +83,11 @@ describe('the history that one caller may write in an hour', () => {
     expect(refused.body.type).toBe('urn:platform:problem:too-much-written');
     expect(refused.headers['retry-after']).toBe('60');
     expect(await entries()).toBe(before);
-    // Another caller, or this one at another time, may do it.
+    // A replica without the limit accepts the same request.
     await write(service, body.history[0].id as number).expect(200);
   });
 
-  it('counts the values that a restoration deletes', async () => {
+  it('is charged for the values that a restoration deletes', async () => {
     await service.api
       .put(settingPath('Large', 'there'))
       .set(PARTNER)
@@ -104,7 +104,7 @@ describe('the history that one caller may write in an hour', () => {
     expect(await entries()).toBe(before);
   });
 
-  it('is not used up by requests that wrote nothing: refused conditions, missing settings, repetitions', async () => {
+  it('is not used by requests that write nothing: failed conditions, missing settings, repetitions', async () => {
     await put(service, 'kept').expect(200);
     for (let turn = 0; turn < 10; turn += 1) {
       await put(limited, 'kept').set('if-none-match', '*').expect(412);
@@ -122,7 +122,7 @@ describe('the history that one caller may write in an hour', () => {
     expect(await entries()).toBe(before + 2);
   });
 
-  it('counts a restoration once, however often PostgreSQL refuses to serialise it', async () => {
+  it('is charged once for a restoration that is retried after serialization failures', async () => {
     await put(service, 'contended').expect(200);
     const { body } = await service.api
       .get(`${path('contended')}/history`)
@@ -144,7 +144,8 @@ describe('the history that one caller may write in an hour', () => {
       );
       expect(waiting).toHaveLength(1);
     });
-    // The row that it waits for has changed since its transaction began: it is refused and tried again.
+    // The row has changed since the transaction of the restoration began, so it fails to serialize and is
+    // retried.
     await other.query('COMMIT');
     await other.end();
     expect(await restored).toBe(200);

@@ -14,7 +14,7 @@ const { InternalPartner, Customer, Owner, ServiceProvider } = Persona;
 const MANAGERS = [InternalPartner, Customer, Owner];
 
 /**
- * Who may call each operation; `of` names the facility that the request is about, which must be one of the
+ * The personas that may call each operation. `of` is the facility of the request, which must be one of the
  * caller's.
  */
 const OPERATIONS: Record<string, { who: readonly Persona[]; of?: 501; body?: object }> = {
@@ -51,7 +51,9 @@ interface TestIdentity {
   roles?: string[];
 }
 
-/** The development identities, and two who hold 501 for one persona and 777 for another. */
+/**
+ * The development identities, and two callers that have facility 501 with one persona and 777 with another.
+ */
 const IDENTITIES: Record<string, TestIdentity> = {
   ivy: { personas: InternalPartner, facilities: [] },
   carl: { personas: Customer, facilities: [501, 502] },
@@ -95,7 +97,7 @@ describe('access', () => {
   });
   afterAll(() => service.close());
 
-  it('is decided for every operation but health and diagnostics', () => {
+  it('is tested for every operation except health and diagnostics', () => {
     const others = documented.filter(({ operationId }) => !(operationId in OPERATIONS));
     expect(others.filter(({ path }) => !/health|diagnostics|ping/i.test(path))).toEqual([]);
     expect(ROUTES.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(OPERATIONS).sort());

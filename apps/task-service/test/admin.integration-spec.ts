@@ -75,7 +75,7 @@ describe('the operator’s command line', () => {
       expect(output).toContain('"name": "operator"');
     });
 
-    it('replays one: a running replica publishes it as it was', async () => {
+    it('replays one event, which a running replica publishes unchanged', async () => {
       await service.watch(ScheduleCreatedEvent);
       const id = await park(470);
       await park(471);
@@ -99,7 +99,7 @@ describe('the operator’s command line', () => {
       );
     });
 
-    it('discards, but only what is parked', async () => {
+    it('discards parked events only', async () => {
       const id = await park(472);
       const [waiting] = await service.database.query<{ id: string }>(
         `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts, next_attempt_at)
@@ -135,7 +135,7 @@ describe('the operator’s command line', () => {
       createdBy: { personId: null, name: null, persona: 1 },
     });
     const instances = () => service.database.query('SELECT 1 FROM task.instances');
-    /** Puts a message aside as the service does when its handler has failed for good. */
+    /** Puts a message into the error queue, as the service does after its last attempt has failed. */
     const fail = (messageId: string, scheduleId: string) =>
       service.brokers.scheduling.management.publish('', {
         routingKey: errorQueue(QUEUES.scheduleCreated),
@@ -154,7 +154,7 @@ describe('the operator’s command line', () => {
         },
       });
 
-    it('lists and shows what the service put aside, with the reason, and leaves it there', async () => {
+    it('lists and shows messages in error queues with the reason, and leaves them there', async () => {
       const id = randomUUID();
       await publish(id, { facilityId: 'not a number' });
       const [line] = await listed(1);
@@ -169,7 +169,7 @@ describe('the operator’s command line', () => {
       expect((await admin('errors', 'list')).output).toContain(id);
     });
 
-    it('replays a message that breaks its contract: it comes back under its id, without attempts', async () => {
+    it('replays a message that violates its contract, which returns with its id and without retries', async () => {
       const [before] = await listed(1);
       expect((await admin('errors', 'replay', '--all')).output).toContain('1 replayed');
       const [after] = await listed(1);
@@ -178,7 +178,7 @@ describe('the operator’s command line', () => {
       await listed(0);
     });
 
-    it('replays a failed message under its id, and the inbox lets it pass once', async () => {
+    it('replays a failed message with its id, and the inbox applies it once', async () => {
       const [id, scheduleId] = [randomUUID(), await schedule()];
       await fail(id, scheduleId);
       expect(await listed(1)).toMatchObject([{ messageId: id, reason: 'failed', error: 'RangeError: m' }]);
@@ -191,7 +191,7 @@ describe('the operator’s command line', () => {
       expect(
         await service.database.query('SELECT queue FROM task.inbox WHERE message_id = $1', [id]),
       ).toEqual([{ queue: QUEUES.scheduleCreated }]);
-      // The same message twice, as after a crash between replaying and removing it.
+      // Replays the message a second time, as after a crash between publishing and removing it.
       await fail(id, scheduleId);
       await listed(1);
       await admin('errors', 'replay', id);
@@ -202,10 +202,10 @@ describe('the operator’s command line', () => {
       expect(await instances()).toHaveLength(generated);
     });
 
-    it('replays a message whose handler failed: what it did is undone, its inbox row too', async () => {
+    it('replays a message whose handler failed and rolled back, including its inbox row', async () => {
       const id = randomUUID();
       const triggers = () => service.database.query('SELECT 1 FROM task.triggers WHERE facility_id = 480');
-      // The handler's last statement fails for as long as this stands.
+      // This constraint makes the handler's last statement fail.
       await service.database.query('ALTER TABLE task.triggers ADD CONSTRAINT broken CHECK (false) NOT VALID');
       await service.brokers.scheduling.management.publish('', {
         routingKey: QUEUES.scheduleRequest,
@@ -226,7 +226,7 @@ describe('the operator’s command line', () => {
       await listed(0);
     });
 
-    it('tells skipped queues from error queues', async () => {
+    it('distinguishes skipped queues from error queues', async () => {
       await publish(randomUUID(), {}, 'SomethingElse');
       await listed(1, '--skipped');
       await listed(0);
@@ -236,7 +236,7 @@ describe('the operator’s command line', () => {
       await listed(0, '--skipped');
     });
 
-    it('keeps the order of what stays', async () => {
+    it('keeps the order of the remaining messages', async () => {
       const ids = Array.from({ length: 5 }, () => randomUUID());
       for (const id of ids) await fail(id, randomUUID());
       await admin('errors', 'discard', ids[2] ?? '', '--yes');
@@ -247,7 +247,7 @@ describe('the operator’s command line', () => {
     });
   });
 
-  describe('on what waits', () => {
+  describe('on waiting events and messages', () => {
     afterEach(() => service.database.query('DELETE FROM task.outbox'));
     const wait = async (facilityId: number): Promise<string> => {
       const [row] = await service.database.query<{ id: string }>(
@@ -260,7 +260,7 @@ describe('the operator’s command line', () => {
       return row?.id ?? '';
     };
 
-    it('shows how much there is of everything, since when and why', async () => {
+    it('shows the number of messages everywhere, with their age and reason', async () => {
       await wait(480);
       await park(481);
       await publish(randomUUID(), { facilityId: 'not a number' });
@@ -292,7 +292,7 @@ describe('the operator’s command line', () => {
       await admin('errors', 'discard', '--all', '--yes');
     });
 
-    it('skips an event that holds others up: it is parked, and can be replayed', async () => {
+    it('skips an event that blocks others: parks it for a later replay', async () => {
       const id = await wait(482);
       expect(await rows('outbox', 'list', '--waiting')).toMatchObject([
         { messageId: id, lastError: 'NO_ROUTE' },
@@ -303,7 +303,7 @@ describe('the operator’s command line', () => {
       expect(await rows('outbox', 'list')).toMatchObject([{ messageId: id }]);
     });
 
-    it('says how far it is with many, and changes nothing in a dry run', async () => {
+    it('reports its progress, and changes nothing in a dry run', async () => {
       await service.database.query(
         `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, parked_at)
          SELECT 3, n, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', '{}', now() FROM generate_series(1, 2500) AS n`,
@@ -319,7 +319,7 @@ describe('the operator’s command line', () => {
       expect(await service.database.query('SELECT 1 FROM task.outbox')).toEqual([]);
     });
 
-    it('lists a message that waits for its next attempt, with the reason, and replays it at once', async () => {
+    it('lists a message that waits for its next retry, with the reason, and replays it at once', async () => {
       const id = randomUUID();
       const main = service.brokers.main.management;
       const change = {
@@ -335,7 +335,7 @@ describe('the operator’s command line', () => {
         body: JSON.stringify(change),
         properties: { content_type: 'application/json', message_id: id },
       });
-      // Taken from the first wait, it comes to the second.
+      // The replay takes it out of the first retry queue. It fails again and goes to the second one.
       await listed(1, '--waiting');
       await admin('errors', 'replay', id, '--waiting');
       const [line] = await listed(1, '--waiting');
@@ -359,7 +359,7 @@ describe('the operator’s command line', () => {
         '1 would be moved',
       );
       expect((await admin('errors', 'move', id, ...target)).output).toContain('1 moved');
-      // There it is of an unknown type.
+      // That queue does not know the message type, so it skips the message.
       expect(await listed(1, '--skipped')).toMatchObject([
         { messageId: id, queue: `${QUEUES.scheduleRequest}_skipped` },
       ]);
@@ -368,7 +368,7 @@ describe('the operator’s command line', () => {
     });
   });
 
-  it('says what is wrong in a sentence, without credentials', async () => {
+  it('reports an error in one line, without credentials', async () => {
     env = {
       ...env,
       DATABASE_URL: 'postgres://u:secret@127.0.0.1:9/x',

@@ -5,13 +5,13 @@ import type { HttpDouble } from '@platform/testing';
 import { CUSTOMER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** HTTP has eight connections: six for reads, two for those of one caller. */
+/** HTTP gets eight of these connections: six for reads, of which one caller may use two. */
 const POOL = { DATABASE_POOL_SIZE: '14', DATABASE_POOL_CONSUMERS: '4', DATABASE_POOL_RELAY: '2' };
-/** Half of the six. */
+/** Concurrent reads that may wait for auth-service: half of the six. */
 const ASKING_AT_ONCE = 3;
 const CALLERS = 8;
 
-/** A caller whose token had no room for the facilities. */
+/** A caller whose token omits the facilities, because they did not fit. */
 const overflowing = (person: number) =>
   bearer({
     sub: `personid:${String(person)}`,
@@ -21,14 +21,14 @@ const overflowing = (person: number) =>
     overflow: ['facilities'],
   });
 
-describe('reads that ask auth-service for the facilities of their callers', () => {
+describe('reads that fetch the facilities of their caller from auth-service', () => {
   let auth: HttpDouble;
   let service: TaskFixture;
-  /** Questions that auth-service has not answered yet. */
-  let unanswered: ServerResponse[];
+  /** Requests to which auth-service has not responded yet. */
+  let pendingResponses: ServerResponse[];
 
   beforeAll(async () => {
-    unanswered = [];
+    pendingResponses = [];
     const bodies: Record<string, unknown> = {
       '/auth/token/trust': { wasSuccessful: true, accessToken: testAccessToken() },
       '/auth/revocations': [],
@@ -37,7 +37,7 @@ describe('reads that ask auth-service for the facilities of their callers', () =
       const { pathname } = new URL(request.url ?? '/', 'http://auth');
       request.resume();
       response.setHeader('content-type', 'application/json');
-      if (pathname === '/auth/me') unanswered.push(response);
+      if (pathname === '/auth/me') pendingResponses.push(response);
       else response.end(JSON.stringify(bodies[pathname] ?? {}));
     });
     service = await startTaskService({ env: { ...POOL, AUTH_SERVICE_URL: auth.url } });
@@ -47,22 +47,22 @@ describe('reads that ask auth-service for the facilities of their callers', () =
     await auth.close();
   });
 
-  it('take half of the places while it does not answer: the other callers have theirs', async () => {
+  it('hold at most half of the read slots while auth-service does not respond', async () => {
     const asking = Array.from({ length: CALLERS }, async (_none, index) => {
       const { status } = await service.api.get('/Instances').set(overflowing(2_000 + index));
       return status;
     });
-    await eventually(() => expect(unanswered.length).toBe(ASKING_AT_ONCE));
+    await eventually(() => expect(pendingResponses.length).toBe(ASKING_AT_ONCE));
     for (let index = 0; index < 3; index += 1) {
       const startedAt = performance.now();
       await service.api.get('/Instances?facilityId=501').set(CUSTOMER).expect(200);
       expect(performance.now() - startedAt).toBeLessThan(1_000);
     }
-    expect(unanswered.length).toBe(ASKING_AT_ONCE);
+    expect(pendingResponses.length).toBe(ASKING_AT_ONCE);
     const answered: ServerResponse[] = [];
-    // Whoever waited asks as soon as another has been answered.
+    // A waiting read sends its request as soon as an earlier one has its response.
     await eventually(() => {
-      for (const response of unanswered.splice(0)) answered.push(response.end('{"facilities":[501]}'));
+      for (const response of pendingResponses.splice(0)) answered.push(response.end('{"facilities":[501]}'));
       expect(answered.length).toBe(CALLERS);
     });
     expect(await Promise.all(asking)).toEqual(Array.from({ length: CALLERS }, () => 200));

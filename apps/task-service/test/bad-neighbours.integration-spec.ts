@@ -12,24 +12,24 @@ import { EndedSchedulesJob } from '../src/schedules/ended-schedules.job';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** What keeps one item of a loop from being worked on. */
+/** Why one item of a batch cannot be processed. */
 const HARMS = ['refused', 'locked', 'unreadable'] as const;
 type Harm = (typeof HARMS)[number];
 
 const ITEMS = 12;
-/** Bad items and where they lie. */
-const planted = (...harms: readonly Harm[]) =>
+/** Generates the indexes of bad items, each with its kind of harm. */
+const harmedItems = (...harms: readonly Harm[]) =>
   fc.dictionary(fc.nat(ITEMS - 1).map(String), fc.constantFrom(...harms), { minKeys: 1, maxKeys: 3 });
 const RUNS = { numRuns: 4, endOnFailure: true };
 
-describe('one bad neighbour stops no other', () => {
+describe('one bad item does not stop the others', () => {
   let service: TaskFixture;
   let holder: Client;
   let facilities: number[] = [];
 
   const query = <Row extends object>(sql: string, ...values: unknown[]) =>
     service.database.query<Row>(sql, values);
-  /** Facilities that no run has had, in order. */
+  /** Returns facilities that no earlier run has used, in ascending order. */
   const nextFacilities = (): number[] => {
     const first = (facilities.at(-1) ?? 700_000) + 1;
     return (facilities = Array.from({ length: ITEMS }, (_, index) => first + index));
@@ -38,7 +38,10 @@ describe('one bad neighbour stops no other', () => {
     facilities.filter((_, index) => harms[index] === harm);
   const sound = (harms: Readonly<Record<string, Harm>>): number[] =>
     facilities.filter((_, index) => harms[index] === undefined);
-  /** Has the database refuse every write to rows of these facilities, and locks those of the others. */
+  /**
+   * Makes the database refuse writes to rows of the `refused` facilities, and locks the rows of the `locked`
+   * ones.
+   */
   const harm = async (table: string, harms: Readonly<Record<string, Harm>>): Promise<void> => {
     const refused = facilitiesWith(harms, 'refused');
     await query(
@@ -53,7 +56,7 @@ describe('one bad neighbour stops no other', () => {
     await holder.query('ROLLBACK');
     await query(`ALTER TABLE task.${table} DROP CONSTRAINT IF EXISTS harmed`);
   };
-  /** A schedule of each facility, in order. */
+  /** Inserts one schedule per facility. Returns their ids in facility order. */
   const addSchedules = async (columns: Readonly<Record<string, string>> = {}): Promise<string[]> => {
     const ids = facilities.map(() => randomUUID()).toSorted();
     const names = Object.keys(columns).map((name) => `, ${name}`);
@@ -81,7 +84,7 @@ describe('one bad neighbour stops no other', () => {
   ): Promise<void> => {
     permitFaults();
     await fc.assert(
-      fc.asyncProperty(planted(...harms), (chosen) => {
+      fc.asyncProperty(harmedItems(...harms), (chosen) => {
         nextFacilities();
         return check(chosen);
       }),
@@ -102,7 +105,7 @@ describe('one bad neighbour stops no other', () => {
   });
 
   it(
-    'among triggers that are due',
+    'among due triggers',
     () =>
       property(HARMS, async (harms) => {
         await query(
@@ -115,11 +118,11 @@ describe('one bad neighbour stops no other', () => {
           facilitiesWith(harms, 'unreadable'),
         );
         await harm('fires', harms);
-        // The scheduler skips them, but they can still become due.
+        // Makes the scheduler skip these triggers, but still lets them become due.
         await holder.query('SELECT 1 FROM task.triggers WHERE facility_id = ANY ($1) FOR KEY SHARE', [
           facilitiesWith(harms, 'locked'),
         ]);
-        // Last: the scheduler may look at any time.
+        // Last, because the scheduler may poll at any time.
         await query(
           `UPDATE task.triggers SET next_fire_at = now() - interval '2 minutes' + facility_id % 1000 * interval '1 ms'
          WHERE facility_id = ANY ($1)`,
@@ -141,7 +144,7 @@ describe('one bad neighbour stops no other', () => {
   );
 
   it(
-    'among the events that probe a paused type',
+    'among the events that probe a paused message type',
     () =>
       property(['locked', 'unreadable'], async (harms) => {
         await query(
@@ -168,7 +171,7 @@ describe('one bad neighbour stops no other', () => {
           { timeoutMs: 40_000 },
         );
         await heal('outbox');
-        // A probe that is under way would end the next run's pause.
+        // Waits for the last probe, which would otherwise end the pause of the next run.
         await eventually(
           async () => {
             expect(await facilitiesWhere('outbox', 'true')).toEqual(facilitiesWith(harms, 'unreadable'));
@@ -209,7 +212,7 @@ describe('one bad neighbour stops no other', () => {
         });
         await eventually(
           async () => expect(await query('SELECT 1 FROM task.calendar_rollouts')).toEqual([]),
-          // The last pass waits for all transactions of the server that began before it, also of other
+          // The last pass waits for every transaction of the server that began before it, also in other
           // databases.
           { timeoutMs: 60_000 },
         );
@@ -221,7 +224,7 @@ describe('one bad neighbour stops no other', () => {
   );
 
   it(
-    'among schedules whose instances are released in steps',
+    'among schedules whose instances are released in batches',
     () =>
       property(['refused', 'locked'], async (harms) => {
         const ids = await addSchedules({ status: `'Paused'` });
@@ -248,7 +251,7 @@ describe('one bad neighbour stops no other', () => {
           async () => expect(await facilitiesWhere('released_instances', 'true')).toEqual(sound(harms)),
           { timeoutMs: 60_000 },
         );
-        // A lock delays the others by no more than it has to.
+        // A locked item must not delay the others.
         expect(performance.now() - startedAt).toBeLessThan(8_000);
         await holder.query('ROLLBACK');
         await query('ALTER TABLE task.released_instances DROP CONSTRAINT harmed');
@@ -279,7 +282,7 @@ describe('one bad neighbour stops no other', () => {
   );
 
   it(
-    'among triggers and schedules whose positions a clock that was ahead has moved',
+    'among triggers and schedules whose positions were moved ahead by a wrong clock',
     () =>
       property(HARMS, async (harms) => {
         const ids = await addSchedules({
@@ -328,7 +331,7 @@ describe('one bad neighbour stops no other', () => {
   );
 
   it(
-    'among instances and templates that are forgotten',
+    'among instances and templates whose retention has ended',
     () =>
       property(['locked'], async (harms) => {
         const ids = await addSchedules({ status: `'Paused'` });
@@ -353,7 +356,7 @@ describe('one bad neighbour stops no other', () => {
     120_000,
   );
 
-  /** Keeps events of the type where they can be counted. */
+  /** Pauses the message type, so that its events stay in the outbox and can be counted. */
   const hold = (messageType: string) =>
     query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)

@@ -9,7 +9,10 @@ import { ReconciliationJob } from '../src/reconciliation/reconciliation.job';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** What another release, another runtime or a hand left in the row: this one cannot evaluate it. */
+/**
+ * Column values that this release cannot evaluate, as another release, another runtime or manual SQL may
+ * leave them.
+ */
 const DAMAGES = [
   `time_zone = 'Mars/X'`,
   `time_zone = ''`,
@@ -37,7 +40,7 @@ describe('a schedule that cannot be evaluated', () => {
       .transaction((manager) => service.app.get(InstanceGenerationService).generate(manager, { facilityId }));
   const pending = async (id: string) =>
     (await query(`SELECT 1 FROM task.instances WHERE schedule_id = $1 AND status = 'Pending'`, id)).length;
-  /** Generation of the facility has ended. */
+  /** Waits until generation of the facility has ended. */
   const noRequests = (facilityId: number) =>
     eventually(async () =>
       expect(
@@ -57,10 +60,10 @@ describe('a schedule that cannot be evaluated', () => {
   });
   afterAll(() => service.close());
 
-  it('keeps nothing from its siblings, wherever it is among them, and says what is wrong', async () => {
-    const planted = fc.record({ at: fc.nat(3), how: fc.constantFrom(...DAMAGES) });
+  it('does not affect its siblings, whatever their order, and reports its error', async () => {
+    const damagedSchedule = fc.record({ at: fc.nat(3), how: fc.constantFrom(...DAMAGES) });
     await fc.assert(
-      fc.asyncProperty(planted, async ({ at, how }) => {
+      fc.asyncProperty(damagedSchedule, async ({ at, how }) => {
         const facilityId = (lastFacility += 1);
         const ids = await Promise.all([1, 2, 3, 4].map(() => create(facilityId)));
         const ordered = ids.toSorted();
@@ -79,7 +82,7 @@ describe('a schedule that cannot be evaluated', () => {
     );
   }, 120_000);
 
-  it.each(DAMAGES)('with %s is repaired by an update, and then generates', async (how) => {
+  it.each(DAMAGES)('with %s is repaired by an update, which generates its instances', async (how) => {
     const facilityId = (lastFacility += 1);
     const id = await create(facilityId);
     await damage(id, how);
@@ -109,7 +112,7 @@ describe('a schedule that cannot be evaluated', () => {
     expect([await pending(paused), await pending(removed)]).toEqual([0, 0]);
   });
 
-  it('is evaluated again at each run: a release that can goes on by itself', async () => {
+  it('is evaluated again in each run, and recovers by itself under a release that can evaluate it', async () => {
     const facilityId = (lastFacility += 1);
     const id = await create(facilityId);
     await query(`ALTER TABLE task.schedules DISABLE TRIGGER evaluated_anew`);
@@ -123,7 +126,7 @@ describe('a schedule that cannot be evaluated', () => {
     expect(await pending(id)).toBe(30);
   });
 
-  it('leaves reconciliation to the others, by the job and by the command line', async () => {
+  it('does not stop reconciliation of the others, by the job or by the command line', async () => {
     const facilityId = (lastFacility += 1);
     const [broken, sound] = [await create(facilityId), await create(facilityId)];
     await damage(broken, `time_zone = 'Mars/X'`);
@@ -148,7 +151,7 @@ describe('a schedule that cannot be evaluated', () => {
     expect(await pending(broken)).toBe(0);
   });
 
-  it('does not keep its siblings from following their calendar, even if 150 of them come first', async () => {
+  it('does not keep its siblings from following their calendar, even if 150 broken ones come first', async () => {
     const facilityId = (lastFacility += 1);
     const calendarId = randomUUID();
     const putCalendar = (excludedDates: string[]) =>
@@ -181,7 +184,7 @@ describe('a schedule that cannot be evaluated', () => {
     await noRequests(facilityId);
   });
 
-  it('does not keep its facility’s generation from a trigger that cannot be evaluated either', async () => {
+  it('is independent of a broken trigger: a sound schedule of its facility is still generated', async () => {
     const facilityId = (lastFacility += 1);
     const id = await create(facilityId);
     await query(

@@ -6,18 +6,18 @@ import { BUS_OF_QUEUE, QUEUES } from '../src/recurring-generation/queues';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** What RabbitMQ 4 refuses or no longer heeds. Source: decision 0016. */
+/** Queue arguments that RabbitMQ 4 refuses or ignores. Source: decision 0016. */
 const REMOVED_ARGUMENTS = ['x-queue-mode', 'x-queue-version', 'x-queue-master-locator', 'x-ha-policy'];
-/** A frame that RabbitMQ 4.1 and later accepts at the least. */
+/** Smallest maximum frame size that RabbitMQ 4.1 and later accept, in bytes. */
 const LEAST_FRAME_BYTES = 8_192;
 
-describe('what the running service declares and agrees on', () => {
+describe('the broker declarations and connection settings of the running service', () => {
   let service: TaskFixture;
   let queues: QueueDeclaration[];
 
   beforeAll(async () => {
     service = await startTaskService();
-    // A request of its own, so that its reply queue exists.
+    // Sends a request over the bus, so that the reply queue exists.
     const body = { facilityId: 501 } satisfies ScheduleRecurringTaskInstanceGenerationRequest;
     await service.api
       .post('/commands/scheduleRecurringTaskInstanceGeneration')
@@ -32,7 +32,7 @@ describe('what the running service declares and agrees on', () => {
   });
   afterAll(() => service.close());
 
-  it('keeps its messages in durable quorum queues with an explicit limit of deliveries', () => {
+  it('use durable quorum queues with an explicit delivery limit for messages', () => {
     const names = Object.values(QUEUES).flatMap((queue) => [queue, errorQueue(queue), skippedQueue(queue)]);
     const waits = [5_000, 30_000, 60_000, 180_000, 300_000];
     names.push(...waits.map((delayMs) => retryQueue(QUEUES.businessUnitChange, delayMs)));
@@ -47,7 +47,7 @@ describe('what the running service declares and agrees on', () => {
     }
   });
 
-  it('loses nothing between a queue and where its dead letters go, and has both', () => {
+  it('dead-letter at least once, to queues that exist', () => {
     const deadLettering = queues.filter((queue) => 'x-dead-letter-routing-key' in queue.arguments);
     expect(deadLettering.length).toBeGreaterThanOrEqual(Object.keys(BUS_OF_QUEUE).length);
     for (const { arguments: args } of deadLettering) {
@@ -60,7 +60,7 @@ describe('what the running service declares and agrees on', () => {
     }
   });
 
-  it('takes responses at a replicated queue that goes by itself', () => {
+  it('include one replicated reply queue, which expires by itself', () => {
     const replies = queues.filter(({ name }) => name.includes('.replies.'));
     expect(replies).toHaveLength(1);
     expect(replies[0]).toMatchObject({
@@ -70,7 +70,7 @@ describe('what the running service declares and agrees on', () => {
     });
   });
 
-  it('declares nothing else, nothing transient that others may use, and nothing by a removed argument', () => {
+  it('include no other queues, no shared transient queues, and no removed arguments', () => {
     const prefixes = [...Object.values(QUEUES), 'task-service.replies.'];
     for (const { name, durable, exclusive, arguments: args } of queues) {
       expect([name, prefixes.some((prefix) => name.startsWith(prefix))]).toEqual([name, true]);
@@ -79,7 +79,7 @@ describe('what the running service declares and agrees on', () => {
     }
   });
 
-  it('limits deliveries per consumer, not per channel, and agrees on large frames', async () => {
+  it('limit the prefetch per consumer, and negotiate large frames', async () => {
     for (const { management } of Object.values(service.brokers)) {
       const { connections, consumers } = await eventually(async () => {
         const settings = await management.clientSettings();

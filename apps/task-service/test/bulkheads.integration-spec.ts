@@ -10,11 +10,11 @@ import { eventually } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** Five queues with a prefetch of ten each, the relay and HTTP share these. */
+/** Connections that five queues with a prefetch of ten, the relay and HTTP share. */
 const POOL = { DATABASE_POOL_SIZE: '11', DATABASE_POOL_CONSUMERS: '4', DATABASE_POOL_RELAY: '3' };
 const BODY = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
 
-describe('consumers that are held up', () => {
+describe('blocked consumers', () => {
   let service: TaskFixture;
   const post = (body: object = BODY) => service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
   const metric = async (line: string): Promise<number> => {
@@ -34,16 +34,16 @@ describe('consumers that are held up', () => {
   });
   afterAll(() => service.close());
 
-  it('leave HTTP and the relay their share of the connections, show that they wait, and lose nothing', async () => {
+  it('leave HTTP and the relay their connections, report what waits, and lose nothing', async () => {
     const bus = await service.connect('scheduling');
     const { body } = await post();
-    const release = await holdUp(service);
+    const release = await blockConsumers(service);
     const created = { ...body, createdBy: { personId: null, name: null, persona: 1 } };
     for (let index = 0; index < 20; index += 1) await bus.publish(ScheduleCreatedNotification, created);
     await eventually(async () => {
-      // Of one facility one at a time, of the ten that the queue delivers.
+      // Of the ten prefetched messages of this facility, one is processed at a time.
       expect(await metric('database_pool_connections{database="consumers",state="in_use"}')).toBe(1);
-      // One waits for it, the others have been put off.
+      // One waits for its turn; the others have been put off.
       expect(await metric('messaging_deliveries_waiting')).toBe(1);
     });
     for (let index = 0; index < 20; index += 1) await post();
@@ -57,7 +57,7 @@ describe('consumers that are held up', () => {
     expect(await metric('database_pool_connections_max{database="task"}')).toBe(4);
   });
 
-  it('for one facility leave commands, and the generation of other facilities, their share', async () => {
+  it('of one facility leave connections for commands and for the generation of other facilities', async () => {
     const bus = await service.connect('scheduling');
     const { body: held } = await post();
     const { body: other } = await post({ ...BODY, facilityId: 502 });
@@ -121,7 +121,7 @@ describe('consumers that are held up', () => {
     lock: 'SELECT 1 FROM task.business_units WHERE business_unit_id = 701 FOR UPDATE',
   });
 
-  it('for several facilities at once leave the others of the queue a connection, and nothing is lost', async () => {
+  it('of several facilities leave a connection for the others of the queue, and lose nothing', async () => {
     const { send } = facility();
     const locked = [801, 802, 803, 804, 805, 806];
     for (const facilityId of [...locked, 811]) await post({ ...BODY, facilityId });
@@ -139,7 +139,7 @@ describe('consumers that are held up', () => {
       const other = await send(811);
       others.push(other);
       await eventually(async () => expect(await applied(service, [other])).toBe(1), { timeoutMs: 6_000 });
-      // Once the locked ones are known, others do not notice them.
+      // Once the locked facilities are known, they no longer delay others.
       if (round > 0) expect(performance.now() - startedAt).toBeLessThan(2_000);
     }
     expect(await applied(service, late)).toBe(0);
@@ -154,7 +154,7 @@ describe('consumers that are held up', () => {
     ['facility', facility],
     ['business unit', businessUnit],
   ])(
-    'for one %s hold up no other one of their queue, and are not given up',
+    'of one %s delay no other one of their queue, and lose no message',
     async (_what, held) => {
       const { send, lock } = held();
       for (const facilityId of [701, 702]) await post({ ...BODY, facilityId });
@@ -175,7 +175,10 @@ describe('consumers that are held up', () => {
   );
 });
 
-/** How to send a message about something, with its id, and what locks the rows of 701. */
+/**
+ * How to send a message about a facility or business unit, returning its id, and the statement that locks the
+ * rows of 701.
+ */
 interface Held {
   readonly send: (id: number) => Promise<string>;
   readonly lock: string;
@@ -185,8 +188,8 @@ async function applied({ database }: TaskFixture, messageIds: readonly string[])
   return (await database.query('SELECT 1 FROM task.inbox WHERE message_id = ANY ($1)', [messageIds])).length;
 }
 
-/** Makes every consumer's first statement wait. Gives what ends that. */
-async function holdUp({ database }: TaskFixture): Promise<() => Promise<void>> {
+/** Blocks the first statement of every consumer. Returns a function that ends this. */
+async function blockConsumers({ database }: TaskFixture): Promise<() => Promise<void>> {
   await database.query('BEGIN');
   await database.query('LOCK TABLE task.inbox IN SHARE MODE');
   return async () => {
@@ -194,7 +197,7 @@ async function holdUp({ database }: TaskFixture): Promise<() => Promise<void>> {
   };
 }
 
-/** Consumers that wait for somebody's row lock. */
+/** Returns the number of sessions that wait for a lock. */
 async function lockWaiters({ database }: TaskFixture): Promise<number> {
   const rows = await database.querySuperuser(
     `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,

@@ -79,10 +79,10 @@ describe('recurring generation after a business-unit change', () => {
     await eventually(async () => expect(await triggers(611)).toEqual([]));
   });
 
-  it('ignores a change older than the last applied, but not one behind a mere update', async () => {
+  it('ignores a change older than the last applied one, unless that was only an update', async () => {
     const at = (minutes: number): string => new Date(Date.UTC(2026, 5, 1, 12, minutes)).toISOString();
     const unit = { businessUnitId: 79, facilityIds: [621] };
-    // An update is newer than the activation that its retries delayed.
+    // The update is newer than the activation, which its retries have delayed.
     await main.publish(
       BusinessUnitChangeV1,
       change({ ...unit, changeType: 'Updated', occurredAtUtc: at(9) }),
@@ -93,14 +93,14 @@ describe('recurring generation after a business-unit change', () => {
       BusinessUnitChangeV1,
       change({ ...unit, changeType: 'Deactivated', occurredAtUtc: at(4) }),
     );
-    // A later message through the same queue shows that the stale one was consumed.
+    // Once a later message in the same queue is processed, the stale one was consumed.
     await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 80, facilityIds: [622] }));
     await eventually(async () => expect(await triggers(622)).toHaveLength(1));
     const applied = await service.database.query(
       `SELECT is_active, occurred_at, activations FROM task.business_unit_facilities JOIN task.business_units USING (business_unit_id)
        WHERE business_unit_id = 79`,
     );
-    // The pair is as the list says, the unit active since its activation.
+    // The pair has the state of the update, and the unit is active since its activation.
     expect(applied).toEqual([
       { is_active: true, occurred_at: new Date(at(9)), activations: [new Date(at(5))] },
     ]);
@@ -117,7 +117,7 @@ describe('recurring generation after a business-unit change', () => {
         ...(occurredAtUtc && { occurredAtUtc }),
       }),
     );
-  /** A later message through the same queue shows that those before it were consumed. */
+  /** Waits until all messages sent so far are consumed, by sending another one through the same queue. */
   const consumed = async (): Promise<void> => {
     const facilityId = (marker += 1);
     await main.publish(
@@ -132,7 +132,7 @@ describe('recurring generation after a business-unit change', () => {
   };
   let marker = 9_000;
 
-  it('stays while another business unit holds the facility active, and goes with the last one', async () => {
+  it('stays while any business unit keeps the facility active, and ends with the last one', async () => {
     for (const businessUnitId of [90, 91])
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId, facilityIds: [900, 901] }));
     await consumed();
@@ -145,7 +145,7 @@ describe('recurring generation after a business-unit change', () => {
     await eventually(async () => expect(await triggers(901)).toEqual([]));
   });
 
-  it('is decided by the youngest change of each pair, whatever order the changes come in', async () => {
+  it('follows the newest change of each unit and facility, in whatever order changes arrive', async () => {
     const at = (minutes: number): string => new Date(Date.UTC(2026, 5, 1, 12, minutes)).toISOString();
     const activate = (facilityIds: number[], minutes: number) =>
       main.publish(
@@ -153,7 +153,7 @@ describe('recurring generation after a business-unit change', () => {
         change({ businessUnitId: 92, facilityIds, occurredAtUtc: at(minutes) }),
       );
     await activate([910], 9);
-    // Older, but of a facility of which nothing newer is known.
+    // Older, but no newer change of this facility is known.
     await activate([911], 5);
     await consumed();
     await deactivate(92, [910, 911], at(7));
@@ -161,9 +161,9 @@ describe('recurring generation after a business-unit change', () => {
     expect(await triggers(910)).toHaveLength(1);
   });
 
-  describe('beside replicas of version 0.2, which know changes per business unit', () => {
+  describe('with replicas of version 0.2, which record changes per business unit', () => {
     const at = (minutes: number): string => new Date(Date.UTC(2026, 5, 1, 12, minutes)).toISOString();
-    /** As that version decides whether a change is stale, and notes it: in words of its own. */
+    /** Runs the statement with which that version records a change and decides whether it is stale. */
     const isAppliedByPrevious = async (unit: number, changeType: string, occurredAt: string) => {
       const rows = await service.database.query(
         `INSERT INTO task.business_unit_changes AS applied (business_unit_id, event_id, change_type, occurred_at)
@@ -178,7 +178,7 @@ describe('recurring generation after a business-unit change', () => {
       return rows.length > 0;
     };
 
-    it('keeps out what is older than what they applied', async () => {
+    it('ignores changes older than those that they applied', async () => {
       expect(await isAppliedByPrevious(93, 'Deactivated', at(7))).toBe(true);
       await main.publish(
         BusinessUnitChangeV1,
@@ -188,14 +188,14 @@ describe('recurring generation after a business-unit change', () => {
       expect(await triggers(912)).toEqual([]);
     });
 
-    it('has them keep out what is older than what was applied here', async () => {
+    it('makes them ignore changes older than those applied here', async () => {
       await main.publish(
         BusinessUnitChangeV1,
         change({ businessUnitId: 96, facilityIds: [913], occurredAtUtc: at(9) }),
       );
       await consumed();
       expect(await isAppliedByPrevious(96, 'Deactivated', at(8))).toBe(false);
-      // What was only told is no reason to keep out changes of other facilities.
+      // Applied changes of one facility must not suppress changes of other facilities.
       await main.publish(
         BusinessUnitChangeV1,
         change({ businessUnitId: 96, facilityIds: [914], occurredAtUtc: at(8) }),
@@ -203,7 +203,7 @@ describe('recurring generation after a business-unit change', () => {
       await eventually(async () => expect(await triggers(914)).toHaveLength(1));
     });
 
-    it('no longer counts what they have deactivated as held', async () => {
+    it('treats facilities that they have deactivated as inactive', async () => {
       for (const businessUnitId of [97, 98])
         await main.publish(
           BusinessUnitChangeV1,
@@ -216,7 +216,7 @@ describe('recurring generation after a business-unit change', () => {
     });
   });
 
-  it('goes with the last of several business units that let go of it at once', async () => {
+  it('ends with the last of several business units that are deactivated concurrently', async () => {
     const units = Array.from({ length: 12 }, (_, index) => 200 + index);
     const facilityIds = [920, 921, 922];
     for (const businessUnitId of units)
@@ -244,26 +244,26 @@ describe('recurring generation after a business-unit change', () => {
       'of more than 10,000 facilities',
       { facilityIds: Array.from({ length: 10_001 }, (_, id) => 50_000 + id) },
     ],
-  ])('is not touched by a change %s, which is put aside at once', async (_what, overrides) => {
+  ])('is not affected by a change %s, which goes to the error queue at once', async (_what, overrides) => {
     const body = change({ businessUnitId: 94, facilityIds: [930], ...overrides });
     await service.brokers.main.management.publish('Platform.Contracts:IBusinessUnitChangeV1', {
       body: JSON.stringify(body),
       properties: { content_type: 'application/json' },
     });
-    const aside = await eventually(async () => {
+    const errored = await eventually(async () => {
       const [message] = await service.brokers.main.management.get(
         'task-service.business-unit-change_error',
         1,
       );
-      if (message === undefined) throw new Error('nothing was put aside');
+      if (message === undefined) throw new Error('the error queue is empty');
       return message;
     });
-    expect(aside.headers).toMatchObject({ 'x-error-reason': 'invalid', 'x-retry-attempts': 0 });
+    expect(errored.headers).toMatchObject({ 'x-error-reason': 'invalid', 'x-retry-attempts': 0 });
     expect(await triggers(930)).toEqual([]);
     expect(await triggers(50_000)).toEqual([]);
   });
 
-  it('of a thousand facilities is scheduled, and removed, by a handful of statements', async () => {
+  it('of 1,000 facilities is scheduled, and removed, with at most ten statements', async () => {
     const facilityIds = Array.from({ length: 1_000 }, (_, index) => 20_000 + index);
     const statements = countStatements('business_unit_facilities');
     await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 95, facilityIds }));
@@ -280,7 +280,7 @@ describe('recurring generation after a business-unit change', () => {
     statements.restore();
   });
 
-  it('keeps the cron that a facility was given by command', async () => {
+  it('keeps the cron expression that a command has set for a facility', async () => {
     await scheduling.request(
       ScheduleRecurringTaskInstanceGenerationRequest,
       { facilityId: 631, schedule: '15 4 * * *' },
@@ -295,7 +295,7 @@ describe('recurring generation after a business-unit change', () => {
     );
   });
 
-  it('waits for a retry in the broker when it fails, with the waits of the specification', async () => {
+  it('waits in the broker for its retries, with the delays of the specification', async () => {
     await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 82, facilityIds: [641, -1] }));
     const { management } = service.brokers.main;
     const waiting = await eventually(async () => {
@@ -307,7 +307,7 @@ describe('recurring generation after a business-unit change', () => {
     });
     for (const delayMs of [5_000, 30_000, 60_000, 180_000, 300_000])
       expect(waiting.some((name) => name.includes(String(delayMs)))).toBe(true);
-    // The failed attempt left nothing behind.
+    // The failed attempt was rolled back.
     expect(await triggers(641)).toEqual([]);
     expect(
       await service.database.query('SELECT 1 FROM task.business_unit_facilities WHERE business_unit_id = 82'),
@@ -315,7 +315,7 @@ describe('recurring generation after a business-unit change', () => {
   });
 });
 
-/** Counts the statements of each transaction in which one names `table`, until they are over. */
+/** Counts the statements of each completed transaction that has a statement with `table` in its text. */
 function countStatements(table: string) {
   const perClient = new Map<unknown, string[]>();
   const ended: number[] = [];

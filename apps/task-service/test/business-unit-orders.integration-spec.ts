@@ -10,7 +10,10 @@ import type { TaskFixture } from './task-fixture';
 const RUNS = Number(process.env.TEST_ORDERS ?? '100');
 const PLACES = [0, 1, 2];
 
-/** A change of one unit; `places` stand for facilities, and the position in the list for its date. */
+/**
+ * A change of one unit. `places` are indexes of facilities; the step's position in the list determines its
+ * date.
+ */
 interface Step {
   readonly changeType: BusinessUnitChangeV1['changeType'];
   readonly places: readonly number[];
@@ -21,7 +24,7 @@ const step = fc.record<Step>({
   places: fc.subarray(PLACES),
 });
 
-/** Changes by time, and an order in which they arrive; each at least once. */
+/** Generates changes in time order, and an order of arrival in which each occurs at least once. */
 const arrivals = fc.array(step, { minLength: 1, maxLength: 7 }).chain((steps) => {
   const all = steps.map((_, index) => index);
   const repeated = fc.array(fc.constantFrom(...all), { maxLength: 3 });
@@ -31,7 +34,7 @@ const arrivals = fc.array(step, { minLength: 1, maxLength: 7 }).chain((steps) =>
   return fc.record({ steps: fc.constant(steps), order });
 });
 
-/** The facilities that a unit holds after its changes, by time. */
+/** Returns the facilities that a unit has after its changes are applied in time order. */
 function heldAfter(steps: readonly Step[]): number[] {
   let [isActive, held] = [false, new Set<number>()];
   for (const { changeType, places } of steps) {
@@ -59,7 +62,7 @@ describe('the changes of a business unit', () => {
     return rows.map(({ place }) => place);
   };
 
-  it('leave the state of their order by time, whatever order they come in and how often', async () => {
+  it('have the result of their time order, in whatever order and however often they arrive', async () => {
     const [consumer, dataSource] = [service.app.get(BusinessUnitChangeConsumer), service.app.get(DataSource)];
     const consume = (change: BusinessUnitChangeV1) =>
       inTransaction(dataSource, 'READ COMMITTED', (transaction) =>

@@ -25,7 +25,7 @@ describe('recurring generation', () => {
   const deactivate = (businessUnitId: number, facilityIds: number[]) =>
     main.publish(BusinessUnitChangeV1, change({ businessUnitId, facilityIds, changeType: 'Deactivated' }));
   let marker = 9_000;
-  /** A later message through the same queue shows that those before it were consumed. */
+  /** Waits until all messages sent so far are consumed, by sending another one through the same queue. */
   const consumed = async (): Promise<void> => {
     const facilityId = (marker += 1);
     await main.publish(
@@ -57,7 +57,7 @@ describe('recurring generation', () => {
         BusinessUnitChangeV1,
         change({ businessUnitId, changeType, facilityIds, occurredAtUtc: at(minutes) }),
       );
-    /** Of the facilities, those with a trigger, once what was sent has been consumed. */
+    /** Waits until the messages are consumed and exactly the expected facilities have a trigger. */
     const expectHeld = async (facilityIds: number[], expected: number[]): Promise<void> => {
       await consumed();
       await eventually(async () => expect(await held(facilityIds)).toEqual(expected));
@@ -70,7 +70,7 @@ describe('recurring generation', () => {
       return rows.map(({ facility_id }) => Number(facility_id));
     };
 
-    it('ends for facilities that an update no longer lists, and begins for those that it adds', async () => {
+    it('ends for facilities that an update omits, and starts for those that it adds', async () => {
       await send(301, 'Activated', [3_011, 3_012], 1);
       await send(301, 'Updated', [3_012, 3_013], 2);
       await expectHeld([3_011, 3_012, 3_013], [3_012, 3_013]);
@@ -94,7 +94,7 @@ describe('recurring generation', () => {
       },
     );
 
-    it('does not begin by what is older than a deactivation or a list, for facilities unknown until then either', async () => {
+    it('is not started by changes older than a deactivation or an update, even for new facilities', async () => {
       await send(320, 'Deactivated', [], 9);
       await send(320, 'Activated', [3_031], 5);
       await send(320, 'Updated', [3_032], 6);
@@ -105,20 +105,20 @@ describe('recurring generation', () => {
       await expectHeld([3_031, 3_032, 3_033, 3_034, 3_035], [3_033]);
     });
 
-    it('survives a deactivation that is older than what activated it', async () => {
+    it('survives a deactivation older than its activation', async () => {
       await send(322, 'Activated', [3_041], 5);
       await send(322, 'Deactivated', [], 3);
       await send(322, 'Updated', [3_041, 3_042], 6);
       await expectHeld([3_041, 3_042], [3_041, 3_042]);
     });
 
-    it('takes the list of an update that came before the activation that it follows', async () => {
+    it('applies the list of a newer update that arrives before the activation', async () => {
       await send(323, 'Updated', [3_051, 3_052], 9);
       await send(323, 'Activated', [3_051, 3_053], 5);
       await expectHeld([3_051, 3_052, 3_053], [3_051, 3_052]);
     });
 
-    it('knows which units the previous release has deactivated', async () => {
+    it('respects deactivations by the previous release', async () => {
       await send(324, 'Activated', [3_061], 1);
       await consumed();
       await service.database.query(
@@ -129,7 +129,7 @@ describe('recurring generation', () => {
       await expectHeld([3_062], []);
     });
 
-    it('leaves a facility alone that another unit holds', async () => {
+    it('continues for a facility that another unit still has', async () => {
       await send(325, 'Activated', [3_071, 3_072], 1);
       await send(326, 'Activated', [3_071], 1);
       await send(325, 'Updated', [], 2);
@@ -137,7 +137,7 @@ describe('recurring generation', () => {
     });
 
     it.each(['unknown', 'inactive'])(
-      'leaves a trigger made by command alone when its pair is %s',
+      'keeps a trigger that a command created if its unit and facility are an %s pair',
       async (pair) => {
         const [unit, facilityId] = pair === 'unknown' ? [328, 3_081] : [329, 3_091];
         if (pair === 'inactive') await send(unit, 'Deactivated', [facilityId], 1);
@@ -163,14 +163,14 @@ describe('recurring generation', () => {
     });
   });
 
-  describe('of a facility that was inactive for a time', () => {
+  describe('of a facility that is activated again', () => {
     const pause = (facilityId: number) =>
       service.api
         .post(`/Triggers/${String(facilityId)}/commands/pause`)
         .set(PARTNER)
         .expect(200);
 
-    it('comes back with its settings and its pause', async () => {
+    it('resumes with its settings and its pause', async () => {
       const settings = { facilityId: 3_101, schedule: '15 4 * * *', timeZone: 'Europe/Berlin' };
       await scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, settings, {
         timeoutMs: 5_000,
@@ -186,7 +186,7 @@ describe('recurring generation', () => {
       expect(await triggers(3_101)).toMatchObject([{ ...settings, state: 'PAUSED', jitterSeconds: 0 }]);
     });
 
-    it('does not come back as it was when it was removed by command', async () => {
+    it('starts with defaults if a command removed it', async () => {
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 331, facilityIds: [3_102] }));
       await consumed();
       await pause(3_102);
@@ -202,7 +202,7 @@ describe('recurring generation', () => {
       expect(await triggers(3_102)).toMatchObject([{ state: 'WAITING' }]);
     });
 
-    it('makes up for nothing that was due meanwhile', async () => {
+    it('does not catch up on instances that were due during the inactivity', async () => {
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 332, facilityIds: [3_103] }));
       await consumed();
       const { body } = await service.api
@@ -212,7 +212,7 @@ describe('recurring generation', () => {
         .expect(201);
       await deactivate(332, [3_103]);
       await consumed();
-      const forget = async (): Promise<void> => {
+      const resetGeneration = async (): Promise<void> => {
         await service.database.query('DELETE FROM task.instances WHERE schedule_id = $1', [body.scheduleId]);
         await service.database.query(
           `UPDATE task.schedules SET created_at = now() - interval '70 days', generated_until = now() - interval '60 days'
@@ -232,19 +232,19 @@ describe('recurring generation', () => {
           expect(counts?.ahead).toBeGreaterThan(28);
           return counts;
         });
-      // Whoever asks for it while the facility is inactive gets what is to come.
-      await forget();
+      // A request while the facility is inactive generates future instances only.
+      await resetGeneration();
       await service.api
         .post('/commands/generateTaskInstances')
         .set(PARTNER)
         .send({ facilityId: 3_103 })
         .expect(202);
       expect(await generated()).toMatchObject({ overdue: 0 });
-      await forget();
+      await resetGeneration();
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 332, facilityIds: [3_103] }));
       expect(await generated()).toMatchObject({ overdue: 0 });
-      // A clock that was ahead when it was activated keeps nothing from what is to come.
-      await forget();
+      // A clock that was ahead at the activation must not prevent future instances.
+      await resetGeneration();
       await service.database.query(
         `UPDATE task.facility_activity SET active_since = now() + interval '10 days' WHERE facility_id = 3103`,
       );
@@ -256,7 +256,7 @@ describe('recurring generation', () => {
       expect(await generated()).toMatchObject({ overdue: 0 });
     });
 
-    it('is activated beside a facility whose settings cannot be evaluated any more', async () => {
+    it('is activated together with facilities whose settings cannot be evaluated', async () => {
       const facilityIds = [3_111, 3_112, 3_113];
       await main.publish(BusinessUnitChangeV1, change({ businessUnitId: 333, facilityIds }));
       await consumed();

@@ -11,13 +11,13 @@ const DAY_MS = 86_400_000;
 const FACILITY_ID = 46_001;
 const SCHEDULES = 40;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
-/** Ten years of days, as many as a calendar may have. */
+/** All days of ten years, the maximum of a calendar. */
 const DATES = Array.from({ length: 3_660 }, (_none, index) =>
   new Date(Date.now() + index * DAY_MS).toISOString().slice(0, 10),
 );
 const CALENDAR_BYTES = DATES.join(',').length;
 
-/** Bytes that the connection of a transaction has received. */
+/** Returns the bytes that the connection of a transaction has received. */
 async function receivedBytes(manager: EntityManager): Promise<number> {
   const client = (await manager.queryRunner?.connect()) as { connection: { stream: Socket } };
   return client.connection.stream.bytesRead;
@@ -38,7 +38,7 @@ describe('schedules that share a calendar of 3,660 dates', () => {
   });
   afterAll(() => service.close());
 
-  it('are locked for generation with the dates read once, and all have them', async () => {
+  it('are locked for generation with one read of the dates, which all of them share', async () => {
     const { locked, bytes } = await service.app.get(DataSource).transaction(async (manager) => {
       const before = await receivedBytes(manager);
       const schedules = await service.app
@@ -52,7 +52,7 @@ describe('schedules that share a calendar of 3,660 dates', () => {
     expect(bytes).toBeLessThan(2 * CALENDAR_BYTES);
   });
 
-  it('are examined by reconciliation with the dates read once, and all have them', async () => {
+  it('are examined by reconciliation with one read of the dates, which all of them share', async () => {
     const repository = service.app.get(ReconciliationRepository);
     const { examined, bytes } = await service.app.get(DataSource).transaction(async (manager) => {
       const before = await receivedBytes(manager);

@@ -7,19 +7,19 @@ import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const DAY_MS = 86_400_000;
-/** The date so many days from today. */
+/** Returns the date `offset` days from today. */
 const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
 const HOLIDAYS = { name: 'Holidays', excludedDates: [day(5)] };
-/** What a transaction sends that is to lose the answer to its COMMIT. */
+/** Statements of a transaction whose response to COMMIT the proxy drops. */
 const CREATION = ['INSERT INTO task.calendars', 'COMMIT'];
 const REPLACEMENT = ['UPDATE task.calendars', 'COMMIT'];
 const DELETION = ['DELETE FROM "task"."calendars"', 'COMMIT'];
 const CHANGE = ['UPDATE "task"."schedules"', 'COMMIT'];
 
-describe('the commit of a change of a calendar', () => {
+describe('the commit of a calendar change', () => {
   let service: TaskFixture;
   let database: TcpProxy;
-  /** Done once, in the wait before the next attempt. */
+  /** Runs once, during the delay before the next attempt. */
   let inTheWait: (() => Promise<unknown>) | null = null;
 
   const query = <Row extends object>(sql: string, ...values: unknown[]) =>
@@ -59,7 +59,7 @@ describe('the commit of a change of a calendar', () => {
     });
   const noRollouts = () =>
     eventually(async () => expect(await query('SELECT 1 FROM task.calendar_rollouts')).toEqual([]), {
-      // A rollout ends only once all transactions of the server that began before it have ended.
+      // A rollout ends only after every transaction of the server that began before it has ended.
       timeoutMs: 60_000,
     });
 
@@ -87,11 +87,11 @@ describe('the commit of a change of a calendar', () => {
     await database.stop();
   });
 
-  describe('that comes late', () => {
-    it('is followed by a schedule that was made and generated before it', async () => {
+  describe('that is delayed', () => {
+    it('also reaches a schedule that was created and generated before it', async () => {
       const calendarId = await create();
       await noRollouts();
-      // The change has the calendar and waits for the table of roll-outs.
+      // The change has locked the calendar and waits for the table of rollouts.
       await query('BEGIN');
       await query('LOCK TABLE task.calendar_rollouts IN SHARE ROW EXCLUSIVE MODE');
       const change = put(calendarId).then(({ status }) => status);
@@ -106,7 +106,7 @@ describe('the commit of a change of a calendar', () => {
       });
     }, 180_000);
 
-    it('is followed by a schedule whose own change began before it and is committed after everything', async () => {
+    it('also reaches a schedule whose own change began before it and commits after it', async () => {
       const calendarId = await create();
       const scheduleId = await createSchedule(72_002);
       const others = await createSchedule(72_003, { calendarId });
@@ -119,7 +119,7 @@ describe('the commit of a change of a calendar', () => {
         calendarId,
       );
       await put(calendarId).expect(200);
-      // The first pass is through: it did not see the schedule.
+      // The first pass has ended without seeing the schedule.
       await eventually(async () => expect(await pending(others)).not.toContain(day(5)), {
         timeoutMs: 60_000,
       });
@@ -131,7 +131,7 @@ describe('the commit of a change of a calendar', () => {
     }, 180_000);
   });
 
-  describe('whose confirmation is lost', () => {
+  describe('whose response is lost', () => {
     it('is recognised by the next attempt', async () => {
       const calendarId = randomUUID();
       database.loseAnswer(...CREATION);
@@ -151,7 +151,7 @@ describe('the commit of a change of a calendar', () => {
       await remove(another).expect(204);
     });
 
-    it('is unknown once somebody else has changed the calendar', async () => {
+    it('has an unknown outcome if another caller has changed the calendar since', async () => {
       const calendarId = await create();
       const etag = await etagOf(`/Calendars/${calendarId}`);
       inTheWait = () => put(calendarId, { ...HOLIDAYS, name: 'of others' }, 1).expect(200);
@@ -166,7 +166,7 @@ describe('the commit of a change of a calendar', () => {
       expect(deletion.body.type).toBe('urn:platform:problem:outcome-unknown');
     });
 
-    it('is unknown once somebody else has changed the schedule', async () => {
+    it('has an unknown outcome if another caller has changed the schedule since', async () => {
       const scheduleId = await createSchedule(72_004);
       const path = `/Schedules/${scheduleId}`;
       inTheWait = () =>

@@ -5,17 +5,20 @@ import type { TaskFixture } from './task-fixture';
 
 const DAY_MS = 86_400_000;
 const INSTANCES_PER_FACILITY = 4_000;
-/** The date so many days from today. */
+/** Returns the date `offset` days from today. */
 const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
 
-describe('a changed calendar in a facility with almost as many pending instances as it may have', () => {
+describe('a changed calendar in a facility that is close to its limit of pending instances', () => {
   let service: TaskFixture;
   const query = <Row extends object>(sql: string, ...values: unknown[]) =>
     service.database.query<Row>(sql, values);
   const put = (id: string, excludedDates: string[]) =>
     service.api.put(`/Calendars/${id}`).set(PARTNER).send({ name: 'Holidays', excludedDates }).expect(200);
 
-  /** How many schedules do not follow their calendar yet, and have an instance on a date. */
+  /**
+   * Returns the number of schedules that do not follow their calendar yet, of instances on a date, and of
+   * pending instances.
+   */
   const state = async (facilityId: number, date: string) => {
     const [row] = await query<{ stale: number; onDate: number; pending: number }>(
       `SELECT (SELECT count(*)::int FROM task.schedules JOIN task.calendars AS calendar USING (calendar_id)
@@ -28,13 +31,13 @@ describe('a changed calendar in a facility with almost as many pending instances
     );
     return row;
   };
-  const requestsTaken = async (): Promise<number> => {
+  const consumedRequests = async (): Promise<number> => {
     const [row] = await query<{ count: number }>(
       `SELECT count(*)::int AS count FROM task.inbox WHERE queue = 'task-service.task-instance-generation'`,
     );
     return row?.count ?? 0;
   };
-  const nothingWaits = async () => {
+  const expectNoRequests = async () => {
     const [row] = await query<{ count: number }>(
       `SELECT count(*)::int AS count FROM task.outbox WHERE message_type LIKE '%TaskInstanceGenerationRequested'`,
     );
@@ -50,9 +53,9 @@ describe('a changed calendar in a facility with almost as many pending instances
 
   it.each([
     ['three quarters', 45_001, 100],
-    ['nine tenths, of more schedules than a run follows', 45_002, 120],
+    ['nine tenths, with more schedules than one run covers', 45_002, 120],
   ])(
-    '%s: the dates go and come back, and generation ends',
+    '%s: the dates are excluded and included again, and generation ends',
     async (_, facilityId, schedules) => {
       const calendarId = randomUUID();
       await put(calendarId, []);
@@ -67,7 +70,7 @@ describe('a changed calendar in a facility with almost as many pending instances
       await eventually(async () =>
         expect((await state(facilityId, day(5)))?.pending).toBeGreaterThanOrEqual(all),
       );
-      const before = await requestsTaken();
+      const before = await consumedRequests();
       await put(calendarId, [day(5)]);
       await eventually(async () =>
         expect(await state(facilityId, day(5))).toMatchObject({ stale: 0, onDate: 0 }),
@@ -76,10 +79,10 @@ describe('a changed calendar in a facility with almost as many pending instances
       await eventually(async () =>
         expect(await state(facilityId, day(5))).toMatchObject({ stale: 0, onDate: schedules }),
       );
-      await eventually(nothingWaits);
-      // Each change takes one run for a hundred schedules, and one request more where the calendar is rolled
-      // out.
-      expect((await requestsTaken()) - before).toBeLessThanOrEqual(12);
+      await eventually(expectNoRequests);
+      // Each change takes one run per hundred schedules, and one more request for the rollout of the
+      // calendar.
+      expect((await consumedRequests()) - before).toBeLessThanOrEqual(12);
     },
     90_000,
   );

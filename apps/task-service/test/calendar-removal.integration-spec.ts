@@ -3,10 +3,10 @@ import { eventually, testSize } from '@platform/testing';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** More than one request takes. */
+/** More removed schedules than one request processes. */
 const REMOVED = testSize('TEST_REMOVED_SCHEDULES', { quick: 60_000, full: 100_000 });
 
-describe('a calendar that many removed schedules name', () => {
+describe('a calendar that many removed schedules refer to', () => {
   let service: TaskFixture;
   const query = <Row extends object>(sql: string, ...values: unknown[]) =>
     service.database.query<Row>(sql, values);
@@ -42,7 +42,7 @@ describe('a calendar that many removed schedules name', () => {
 
   beforeAll(async () => {
     service = await startTaskService();
-    // As many as one transaction may write.
+    // Makes the database refuse transactions that change more than 5,000 schedules.
     await query(`
       CREATE FUNCTION task.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         PERFORM set_config('test.changed', (coalesce(nullif(current_setting('test.changed', true), ''), '0')::int
@@ -56,10 +56,10 @@ describe('a calendar that many removed schedules name', () => {
   afterEach(() => query('ROLLBACK'));
   afterAll(() => service.close());
 
-  it('is deleted by transactions that change few schedules each', async () => {
+  it('is deleted in transactions that change at most 5,000 schedules each', async () => {
     const calendarId = await create();
     await addRemoved(calendarId, REMOVED);
-    // A request takes some seconds at most, and the next one goes on.
+    // A request stops after a few seconds, and the next one continues.
     const first = await remove(calendarId).expect(503);
     expect(first.headers['retry-after']).toBe('1');
     expect(first.body.type).toBe('urn:platform:problem:calendar-still-named');
@@ -75,7 +75,7 @@ describe('a calendar that many removed schedules name', () => {
     expect(await query('SELECT 1 FROM task.schedules WHERE calendar_id = $1', calendarId)).toEqual([]);
   }, 90_000);
 
-  it('of somebody who uses it stays as it is, and so do the schedules', async () => {
+  it('is kept if an active schedule uses it, and no schedule is changed', async () => {
     const calendarId = await create();
     await addRemoved(calendarId, 1_500);
     await post(71_001, { calendarId }).expect(201);
@@ -84,10 +84,11 @@ describe('a calendar that many removed schedules name', () => {
     expect(naming).toHaveLength(1_501);
   });
 
-  it('keeps nobody from creating schedules that name it while its deletion waits', async () => {
+  it('does not block the creation of schedules that use it while its deletion waits', async () => {
     const calendarId = await create();
     await addRemoved(calendarId, 10);
-    // Somebody works on a removed schedule: the deletion waits for him, and nobody for the deletion.
+    // Another transaction has locked a removed schedule. The deletion waits for it, but nothing may wait for
+    // the deletion.
     await query('BEGIN');
     await query('SELECT 1 FROM task.schedules WHERE calendar_id = $1 FOR UPDATE', calendarId);
     const deletion = remove(calendarId).then(({ status }) => status);
@@ -99,9 +100,9 @@ describe('a calendar that many removed schedules name', () => {
     expect(await deletion).toBe(409);
   }, 30_000);
 
-  it('lets schedules be created that name it while somebody changes it', async () => {
+  it('does not block the creation of schedules that use it while it is changed', async () => {
     const calendarId = await create();
-    // The change has the calendar and waits for the table of roll-outs.
+    // The change has locked the calendar and waits for the table of rollouts.
     await query('BEGIN');
     await query('LOCK TABLE task.calendar_rollouts IN SHARE ROW EXCLUSIVE MODE');
     const change = service.api

@@ -6,7 +6,7 @@ import type { TaskFixture } from './task-fixture';
 
 const FACILITIES = testSize('TEST_CALENDAR_FACILITIES', { quick: 20_000, full: 100_000 });
 
-describe('a calendar that many facilities follow', () => {
+describe('a calendar that many facilities use', () => {
   let service: TaskFixture;
   let calendarId: string;
   const put = (excludedDates: string[]) =>
@@ -21,7 +21,7 @@ describe('a calendar that many facilities follow', () => {
 
   const noRollouts = () =>
     eventually(async () => expect(await rollouts()).toEqual([]), {
-      // A rollout ends only once all transactions of the server that began before it have ended.
+      // A rollout ends only after every transaction of the server that began before it has ended.
       timeoutMs: 60_000,
       intervalMs: 500,
     });
@@ -36,7 +36,7 @@ describe('a calendar that many facilities follow', () => {
     service = await startTaskService({ replicas: 2 });
     calendarId = randomUUID();
     await put([]).expect(200);
-    // The requests stay where they can be counted.
+    // Pauses the message type, so that the requests stay in the outbox and can be counted.
     await service.database.query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
        VALUES ('ITaskInstanceGenerationRequested', 'unconfirmed', 'test', now() + interval '5 minutes')`,
@@ -59,7 +59,7 @@ describe('a calendar that many facilities follow', () => {
   }, 120_000);
   afterAll(() => service.close());
 
-  it('has all of them generate anew, in transactions that stay small, on whichever replica', async () => {
+  it('requests generation for all of them, in small transactions, on either replica', async () => {
     const startedAt = performance.now();
     await put(['2030-12-25']).expect(200);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
@@ -72,25 +72,25 @@ describe('a calendar that many facilities follow', () => {
     );
   }, 120_000);
 
-  it('asks nothing of facilities whose schedules have all ended', async () => {
-    const ofTwo = await anotherCalendar();
+  it('requests no generation for facilities whose schedules have all ended', async () => {
+    const sharedCalendar = await anotherCalendar();
     await service.database.query(
       `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
          created_by_persona, request_digest, calendar_id, calendar_revision, end_date, ended_at)
        VALUES (gen_random_uuid(), 200001, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 1, NULL, NULL),
          (gen_random_uuid(), 200002, 'Round', '0 9 * * *', 'UTC', now(), 's', 1, '', $1, 1, '2020-01-01', now())`,
-      [ofTwo],
+      [sharedCalendar],
     );
     const body = { name: 'Holidays', excludedDates: ['2030-12-24'] };
-    await service.api.put(`/Calendars/${ofTwo}`).set(PARTNER).send(body).expect(200);
+    await service.api.put(`/Calendars/${sharedCalendar}`).set(PARTNER).send(body).expect(200);
     await noRollouts();
-    const asked = await service.database.query(
+    const requestedFacilities = await service.database.query(
       'SELECT DISTINCT facility_id::int AS id FROM task.outbox WHERE facility_id > 200000',
     );
-    expect(asked).toEqual([{ id: 200_001 }]);
+    expect(requestedFacilities).toEqual([{ id: 200_001 }]);
   }, 90_000);
 
-  it('is rolled out to the end although the server that it was restored from was far ahead in transactions', async () => {
+  it('finishes its rollout after a restore from a server with much higher transaction ids', async () => {
     await service.database.query(
       `INSERT INTO task.calendar_rollouts (calendar_id, after_facility_id, changed_at, is_last_pass, next_transaction_id)
        VALUES ($1, $2, now(), true, 4e15), ($3, 0, now(), true, 4e15)`,
@@ -99,7 +99,7 @@ describe('a calendar that many facilities follow', () => {
     await noRollouts();
   }, 90_000);
 
-  it('begins again with the next change, and goes with the calendar', async () => {
+  it('restarts its rollout with the next change, and loses it when it is deleted', async () => {
     await service.database.query('TRUNCATE task.outbox');
     await service.database.query('UPDATE task.schedules SET calendar_revision = 2 WHERE facility_id > 2500');
     await put(['2030-12-26']).expect(200);

@@ -6,10 +6,10 @@ import { CUSTOMER, OWNER, PARTNER, SERVICE_PROVIDER, startTaskService } from './
 import type { TaskFixture } from './task-fixture';
 
 const DAY_MS = 86_400_000;
-/** The date so many days from today. */
+/** Returns the date `offset` days from today. */
 const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
 
-describe('looking ahead and back', () => {
+describe('calendars, occurrences and fires', () => {
   let service: TaskFixture;
   const put = (id: string, body: object, token = PARTNER) =>
     service.api.put(`/Calendars/${id}`).set(token).send(body);
@@ -35,7 +35,7 @@ describe('looking ahead and back', () => {
   afterAll(() => service.close());
 
   describe('calendars', () => {
-    it('are put, got, listed and deleted', async () => {
+    it('are written, read, listed and deleted', async () => {
       const id = randomUUID();
       const dates = [day(3), day(2), day(3)];
       const created = await put(id.toUpperCase(), { name: 'Holidays', excludedDates: dates }).expect(200);
@@ -61,7 +61,7 @@ describe('looking ahead and back', () => {
       await service.api.get(`/Calendars/${id}`).set(PARTNER).expect(404);
     });
 
-    it('are replaced only in the state that a condition asks for', async () => {
+    it('are replaced only if the conditions of the request hold', async () => {
       const id = randomUUID();
       const body = { name: 'Holidays', excludedDates: [] };
       const conditional = (header: 'if-match' | 'if-none-match', value: string, name = 'Holidays') =>
@@ -86,14 +86,14 @@ describe('looking ahead and back', () => {
       expect(created.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
     });
 
-    it('never have an ETag again that a failover has lost, nor a date that a clock ahead has given', async () => {
+    it('never reuse an ETag that a failover has lost, nor keep the date of a clock that was ahead', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: [] }).expect(200);
       const ahead = `UPDATE task.calendars SET name = 'Holidays', changed_at = date_trunc('day', now()) + interval '2 days'
         WHERE calendar_id = $1`;
       await service.database.query(ahead, [id]);
       const lost = await put(id, { name: 'lost', excludedDates: [] }).expect(200);
-      // What a failover leaves that loses the commit.
+      // Restores the row to its state before the lost commit, as a failover does.
       await service.database.query(ahead, [id]);
       const kept = await put(id, { name: 'kept', excludedDates: [] }).expect(200);
       expect(kept.headers['etag']).not.toBe(lost.headers['etag']);
@@ -102,7 +102,7 @@ describe('looking ahead and back', () => {
       await overwrite.set('if-match', lost.headers['etag'] as string).expect(412);
     });
 
-    it('leave out their dates; a change regenerates what is affected', async () => {
+    it('exclude their dates, and a change regenerates the affected instances', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: [day(2)] }).expect(200);
       const { scheduleId } = await createSchedule({ facilityId: 601, calendarId: id });
@@ -125,18 +125,18 @@ describe('looking ahead and back', () => {
         expect.objectContaining({ cancellationCause: 'Calendar', cancelledBy: null }),
       ]);
       await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(409);
-      // Taken away from the schedule, its dates come back at once.
+      // Without the calendar, the schedule gets instances on the excluded dates at once.
       await service.api.patch(`/Schedules/${scheduleId}`).set(PARTNER).send({ calendarId: null }).expect(200);
       expect(await pendingDays(601)).toEqual(other);
       await service.api.delete(`/Calendars/${id}`).set(PARTNER).expect(204);
     });
 
-    it('that are put as they are, or change in name only, have nothing generated anew', async () => {
+    it('that are put unchanged, or with a new name only, cause no generation', async () => {
       const id = randomUUID();
       const body = { name: 'Holidays', excludedDates: [day(2), day(3)] };
       const created = await put(id, body).expect(200);
       const etag = created.headers['etag'] as string;
-      // Whatever notes a roll-out waits for this.
+      // A write of a rollout would block on this lock.
       await service.database.query('BEGIN');
       await service.database.query('LOCK TABLE task.calendar_rollouts IN SHARE ROW EXCLUSIVE MODE');
       try {
@@ -153,7 +153,7 @@ describe('looking ahead and back', () => {
       }
     });
 
-    it('are followed by a schedule that is described anew before generation knows of the change', async () => {
+    it('are followed by a schedule that is updated before generation has seen the calendar change', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: [] }).expect(200);
       await eventually(async () =>
@@ -170,7 +170,7 @@ describe('looking ahead and back', () => {
         return rows[0]?.at.getTime() ?? 0;
       };
       const reachedMs = await generatedUntilMs();
-      // The change is committed, and nothing has followed it yet.
+      // The change is committed, but no generation has run since.
       await service.database.query(
         'UPDATE task.calendars SET excluded_dates = $2, revision = revision + 1 WHERE calendar_id = $1',
         [id, [day(4), day(5)]],
@@ -202,7 +202,7 @@ describe('looking ahead and back', () => {
     const preview = (body: object, token = PARTNER) =>
       service.api.post('/Schedules/commands/preview').set(token).send(body);
 
-    it('of an unsaved schedule tell what daylight saving does', async () => {
+    it('of an unsaved schedule show the effect of daylight saving time', async () => {
       expect((await preview(spring, OWNER).expect(200)).body.occurrences).toEqual([
         { dueAtUtc: '2027-03-27T01:30:00.000Z', local: '2027-03-27T02:30' },
         { dueAtUtc: '2027-03-28T01:30:00.000Z', local: '2027-03-28T03:30', shift: 'skipped-hour' },
@@ -214,7 +214,7 @@ describe('looking ahead and back', () => {
       ]);
     });
 
-    it('keep to the dates and the calendar', async () => {
+    it('respect the start and end dates and the calendar', async () => {
       const id = randomUUID();
       await put(id, { name: 'Holidays', excludedDates: ['2027-03-28'] }).expect(200);
       const bounded = {
@@ -233,7 +233,7 @@ describe('looking ahead and back', () => {
       await preview({ ...spring, from: '1999-01-01T00:00:00Z' }).expect(422);
       await preview({ ...spring, limit: 1_001 }).expect(400);
       await preview({ ...spring, schedule: 'never' }).expect(400);
-      // Hardly ever due: looked for ten years ahead, no longer.
+      // Rarely due: occurrences are searched for at most ten years ahead.
       expect((await preview({ ...spring, schedule: '0 0 29 2 */7' }).expect(200)).body.occurrences).toEqual([
         expect.objectContaining({ local: '2032-02-29T00:00' }),
       ]);
@@ -259,7 +259,7 @@ describe('looking ahead and back', () => {
     });
   });
 
-  it('fires of a trigger are listed, latest first', async () => {
+  it('lists the fires of a trigger, latest first', async () => {
     await service.database.query(
       `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
        SELECT 501, at, at + interval '1.5 s', n = 3, CASE n WHEN 3 THEN 7 ELSE 0 END, gen_random_uuid()
@@ -284,7 +284,7 @@ describe('looking ahead and back', () => {
     await service.api.get('/Triggers/x/fires').set(PARTNER).expect(400);
   });
 
-  it('generation on demand needs no trigger', async () => {
+  it('generates on demand without a trigger', async () => {
     const { scheduleId } = await createSchedule({ facilityId: 605 });
     await service.api
       .post('/commands/generateTaskInstances')
@@ -307,7 +307,7 @@ describe('looking ahead and back', () => {
     });
   });
 
-  it('a facility has as many active schedules as it may have', async () => {
+  it('limits the active schedules of a facility', async () => {
     const made: { scheduleId: string }[] = [];
     for (let count = 0; count < 3; count += 1) made.push(await createSchedule({ facilityId: 606 }));
     const body = { facilityId: 606, name: 'Round', schedule: '0 9 * * *' };

@@ -16,7 +16,7 @@ const OVERFLOWING = {
   overflow: ['facilities'],
 } as unknown as Caller;
 
-describe('the facilities of a caller whose token had no room for them', () => {
+describe('the facilities of a caller whose token omits them', () => {
   let server: Server;
   let asked: string[];
 
@@ -35,7 +35,7 @@ describe('the facilities of a caller whose token had no room for them', () => {
   afterAll(() => server.close());
 
   it.each(['', '/', '/identity', '/identity/'])(
-    'are read below the path %j under which auth-service is published',
+    'are read from auth-service below its base path %j',
     async (path) => {
       const authServiceUrl = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}${path}`;
       const config = loadTaskServiceConfig({

@@ -12,7 +12,7 @@ describe('the running service', () => {
   });
   afterAll(() => service.close());
 
-  it('answers a ping without a token, with the JSON string', async () => {
+  it('responds to a ping without a token with the JSON string "pong"', async () => {
     const answer = await service.api.get('/diagnostics/ping').expect(200);
     expect(answer.text).toBe('"pong"');
     expect(answer.headers['content-type']).toMatch(/^application\/json/);
@@ -30,7 +30,7 @@ describe('the running service', () => {
     ['post', '/Triggers/999/commands/resume', 404],
     ['post', '/commands/unscheduleRecurringTaskInstanceGeneration', 400],
     ['get', '/health/startup', 200],
-  ] as const)('answers %s %s with %d', async (method, path, status) => {
+  ] as const)('responds to %s %s with %d', async (method, path, status) => {
     await service.api[method](path).set(PARTNER).expect(status);
   });
 
@@ -38,11 +38,11 @@ describe('the running service', () => {
     await service.api.post('/Triggers/501/commands/pause').set(CUSTOMER).expect(403);
   });
 
-  it('forgets messages that were applied long ago, with its own rights, and counts the run', async () => {
+  it('purges old inbox rows with its own database role, and counts the run', async () => {
     await service.database.query(`
       INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
       VALUES ('q', 'old', 'm', now() - interval '31 days'), ('q', 'recent', 'm', now() - interval '29 days')`);
-    // It has no inbox before its consumers have started.
+    // The inbox exists only after the consumers have started.
     await eventually(async () => {
       await service.app.get(PurgeInboxJob).run();
       const left = await service.database.query("SELECT message_id FROM task.inbox WHERE queue = 'q'");
@@ -58,8 +58,8 @@ describe('the running service', () => {
     expect(body).toEqual(apiDocument('task-service'));
   });
 
-  it('shows how much waits in the message store', async () => {
-    // Nobody listens to ScheduleCreatedEvent here, so it stays.
+  it('reports how many events wait in the message store', async () => {
+    // No queue is bound to ScheduleCreatedEvent here, so the event stays.
     const body = { facilityId: 501, name: 'Round', schedule: '0 9 * * *' };
     await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
     const text = await eventually(async () => {
@@ -71,14 +71,14 @@ describe('the running service', () => {
     expect(text).toMatch(/^task_outbox_oldest_age_seconds 0?\.?\d+/m);
   });
 
-  it('shows how long a trigger has been due, and those that cannot be evaluated', async () => {
+  it('reports how long a trigger has been due, and triggers that cannot be evaluated', async () => {
     const insert = `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
       VALUES ($1::bigint, $1::bigint::text, 'lag', 'none', '0 9 * * *', 'UTC', $2, now() - $3::interval)`;
     const scrape = (): Promise<string> => service.app.get(Metrics).registry.metrics();
     await service.database.query(insert, [990_001, 'ERROR', '1 day']);
     expect(await scrape()).toMatch(/^task_triggers_failed 1$/m);
     expect(await scrape()).toMatch(/^task_trigger_lag_seconds 0$/m);
-    // No node fires any more.
+    // Stops the only node that fires triggers.
     await service.app.get(SchedulerService).stop();
     await service.database.query(insert, [990_002, 'WAITING', '100 seconds']);
     expect(await scrape()).toMatch(/^task_trigger_lag_seconds 10\d\./m);

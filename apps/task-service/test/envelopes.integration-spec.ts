@@ -56,7 +56,7 @@ describe('every envelope on the wire', () => {
       return JSON.parse(message.body) as Record<string, unknown>;
     });
 
-  /** Every member is there, identifiers are GUIDs, and the source is an exchange of this broker. */
+  /** Expects all members, GUIDs as identifiers, and an exchange of this broker as the source. */
   const expectComplete = async (bus: BrokerManagement, envelope: Record<string, unknown>): Promise<void> => {
     expect(Object.keys(envelope).toSorted()).toEqual(MEMBERS.toSorted());
     const { host, sourceAddress, messageId, conversationId, sentTime } = envelope;
@@ -75,7 +75,7 @@ describe('every envelope on the wire', () => {
   });
   afterAll(() => service.close());
 
-  it('is complete: an event of the outbox', async () => {
+  it('is complete for an event of the outbox', async () => {
     const { main } = service.brokers;
     const queue = await service.watch(ScheduleCreatedEvent);
     const body = { facilityId: 501, name: 'Fire drill', schedule: '0 9 * * 1' };
@@ -86,7 +86,7 @@ describe('every envelope on the wire', () => {
     expect(event).toMatchObject({ requestId: null, responseAddress: null, expirationTime: null });
   });
 
-  it('is complete: a request, the response to it, and an event that it caused', async () => {
+  it('is complete for a request, its response, and an event that it causes', async () => {
     const { management } = service.brokers.scheduling;
     const events = await service.watch(ScheduledMessageEvent);
     const requests = await service.watch(Request);
@@ -127,7 +127,7 @@ describe('every envelope on the wire', () => {
     ['a response', { facilityId: 911 }, REPLIES],
     ['a refusal', { facilityId: 911, schedule: '@daily' }, REPLIES],
     ['a fault over a number in quotes', { facilityId: '910' }, FAULTS],
-  ])('is complete, and addressed to whom it goes: %s', async (_what, message, endpoint) => {
+  ])('is complete and has its destination address for %s', async (_what, message, endpoint) => {
     const { management } = service.brokers.scheduling;
     const ids = await ask(message);
     const response = await take(management, endpoint);

@@ -20,12 +20,12 @@ import { migrate } from './task-fixture';
 
 const ROWS = scaleRows();
 
-describe('a facility with nearly as many schedules as it may have', () => {
+describe('a facility that is close to its limit of schedules', () => {
   describeStatementsAtScale<DataSource>({
     migrate,
     connect,
     fill: [fillTwentyFacilities(900), 'VACUUM ANALYZE task.schedules'],
-    // Not a page for each that is counted.
+    // Counting the schedules must not read a page for each of them.
     statements: [CREATE],
   });
 });
@@ -37,8 +37,8 @@ describe('many facilities with many instances each', () => {
     connect,
     fill: [...fillBusyFacilities(ROWS / 200), 'ANALYZE task.instances'],
     statements: [
-      // Three ranges of each facility in two tables, and what is on the page; not 101 rows of each facility,
-      // and not 901.
+      // Three index ranges per facility in two tables, and the rows of the page, but not 101 (or 901) rows
+      // per facility.
       {
         name: 'list a hundred of their instances',
         pages: 7_000,
@@ -55,7 +55,7 @@ describe('many facilities with many instances each', () => {
 
 describe('a facility with many removed schedules', () => {
   const inState = (status: ScheduleStatus): HotStatement<DataSource> => ({
-    name: `list its schedules that are ${status}`,
+    name: `list its schedules with status ${status}`,
     pages: 500,
     work: async (d) =>
       expect(await schedules(d).list({ scope: [9, 10], status, after: [], limit: 101 })).toHaveLength(
@@ -79,8 +79,8 @@ describe('a facility with many removed schedules', () => {
         work: async (d) => expect(await schedules(d).countActive(d.manager, 9, 1_000)).toBe(11),
       },
       {
-        // Each probe of released instances by index, although every one is of the same schedule.
-        name: 'examine a thousand schedules, of which none has instances',
+        // Probes released instances by index, although all of them belong to one schedule.
+        name: 'examine a thousand schedules without instances',
         pages: 60_000,
         work: (d) =>
           d.transaction(async (manager) => {
@@ -91,8 +91,8 @@ describe('a facility with many removed schedules', () => {
           }),
       },
       {
-        // Each probe of released instances by index, although every one is of the same schedule.
-        name: 'forget a thousand removed schedules',
+        // Probes released instances by index, although all of them belong to one schedule.
+        name: 'purge a thousand removed schedules',
         pages: 60_000,
         work: async (d) => {
           const removed = new RemovedSchedulesRepository(d.getRepository(Schedule));
@@ -103,7 +103,7 @@ describe('a facility with many removed schedules', () => {
   });
 });
 
-describe('a template that nearly all instances have', () => {
+describe('a template that nearly all instances share', () => {
   describeStatementsAtScale<DataSource>({
     migrate,
     connect,
@@ -113,7 +113,7 @@ describe('a template that nearly all instances have', () => {
     ],
     statements: [
       {
-        name: 'look for instances of a schedule of another facility',
+        name: 'list instances of a schedule in another facility',
         pages: 20,
         work: async (d) => {
           const listing = { scope: [8], scheduleId: scheduleIdOf(1), after: [], limit: 101 };
@@ -121,8 +121,8 @@ describe('a template that nearly all instances have', () => {
         },
       },
       {
-        // Each probe by index.
-        name: 'forget a thousand others',
+        // Probes each template by index.
+        name: 'purge a thousand unused templates',
         pages: 15_000,
         scannedRows: 1_001,
         work: async (d) => {

@@ -4,7 +4,7 @@ import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const { Customer, Owner, Resident, ServiceProvider } = Persona;
-/** Not the refusal of a persona. */
+/** The detail of a refused facility, which differs from that of a refused persona. */
 const NO_FACILITY = 'The facility is not among those of the caller.';
 
 /** Rita lives in 501 and is a customer in 777. */
@@ -21,7 +21,7 @@ const TESS = {
   facilityPersonas: [ServiceProvider, Resident],
 };
 
-describe('a facility that a caller holds for one of several personas', () => {
+describe('a facility that a caller has with one of several personas', () => {
   let service: TaskFixture;
   let scheduleOf501: string;
 
@@ -66,14 +66,14 @@ describe('a facility that a caller holds for one of several personas', () => {
     });
   };
 
-  it('gives its rights to that persona alone: a resident of 501 who is a customer of 777 creates there only', async () => {
+  it('grants the rights of that persona only: a resident of 501 and customer of 777 creates only in 777', async () => {
     await isRefused(create(PAIRED, 501));
     await create(PAIRED, 777).expect(201);
     await isRefused(create({ ...RITA, personas: Customer, facilities: [777] }, 501));
     expect((await create({ ...RITA, personas: Resident, facilities: [501] }, 501)).status).toBe(403);
   });
 
-  it('no command changes a schedule there', async () => {
+  it('refuses commands that only another persona may send', async () => {
     for (const command of ['pause', 'resume', 'remove'])
       await isRefused(
         service.api.post(`/Schedules/${scheduleOf501}/commands/${command}`).set(bearer({ ...PAIRED })),
@@ -88,7 +88,7 @@ describe('a facility that a caller holds for one of several personas', () => {
     expect(body).toMatchObject({ name: 'Round', status: 'Active' });
   });
 
-  it('nothing is read there either', async () => {
+  it('refuses reads that only another persona may send', async () => {
     const headers = bearer({ ...PAIRED });
     await isRefused(service.api.get('/Schedules?facilityId=501').set(headers));
     await isRefused(service.api.get('/Instances?facilityId=501').set(headers));
@@ -101,7 +101,7 @@ describe('a facility that a caller holds for one of several personas', () => {
     expect(new Set(listed.map(({ facilityId }) => facilityId))).toEqual(new Set([777]));
   });
 
-  it('a technician of 501 who lives in 502 completes instances of 501 only, and cancels none', async () => {
+  it('lets a technician of 501 and resident of 502 read and complete instances of 501 only', async () => {
     const [of501, of502] = [await createInstance(501), await createInstance(502)];
     const complete = (id: string) =>
       service.api.post(`/Instances/${id}/commands/complete`).set(bearer({ ...TESS }));
@@ -110,7 +110,7 @@ describe('a facility that a caller holds for one of several personas', () => {
     await complete(of501).expect(200);
   });
 
-  it('a technician of 501 who owns 502 reads both and cancels in 502 only', async () => {
+  it('lets a technician of 501 and owner of 502 read both and cancel in 502 only', async () => {
     const [of501, of502] = [await createInstance(501), await createInstance(502)];
     const owner = bearer({
       ...TESS,
@@ -123,34 +123,40 @@ describe('a facility that a caller holds for one of several personas', () => {
     await service.api.post(`/Instances/${of502}/commands/cancel`).set(owner).expect(200);
   });
 
-  describe('when the token does not say for which', () => {
+  describe('if the token does not name the persona of each facility', () => {
     it.each([
-      ['says', { ...PAIRED }],
-      ['says less', { personas: BOTH.personas, facilities: [777], facilityPersonas: [Customer] }],
-    ])('what auth-service %s counts', async (_, { personas, facilities, facilityPersonas }) => {
-      service.auth.identity = { personas, facilities, facilityPersonas };
-      await isRefused(create(BOTH, 501));
-      await create(BOTH, 777).expect(201);
-    });
+      ['returns all facilities', { ...PAIRED }],
+      [
+        'returns fewer facilities',
+        { personas: BOTH.personas, facilities: [777], facilityPersonas: [Customer] },
+      ],
+    ])(
+      'applies the pairs of auth-service, which %s',
+      async (_, { personas, facilities, facilityPersonas }) => {
+        service.auth.identity = { personas, facilities, facilityPersonas };
+        await isRefused(create(BOTH, 501));
+        await create(BOTH, 777).expect(201);
+      },
+    );
 
     it.each([
-      ['is away', null],
-      ['does not say either, as 1.0.0', { personas: BOTH.personas, facilities: BOTH.facilities }],
-      ['pairs badly', { ...BOTH, facilityPersonas: [Customer] }],
-    ])('nothing is granted while auth-service %s', async (_, identity) => {
+      ['is unavailable', null],
+      ['returns no pairs, like release 1.0.0', { personas: BOTH.personas, facilities: BOTH.facilities }],
+      ['returns inconsistent pairs', { ...BOTH, facilityPersonas: [Customer] }],
+    ])('grants nothing while auth-service %s', async (_, identity) => {
       service.auth.identity = identity;
       expect((await create(BOTH, 501)).status).toBe(503);
       expect((await create(BOTH, 777)).status).toBe(503);
     });
 
-    it('auth-service is not asked where every persona of the token would do, or there is one only', async () => {
+    it('does not call auth-service if every persona of the token suffices', async () => {
       await create({ ...BOTH, personas: Customer | Owner }, 501).expect(201);
       await create({ ...BOTH, personas: Customer }, 501).expect(201);
       await create({ ...BOTH, personas: Persona.InternalPartner | Resident }, 501).expect(201);
     });
   });
 
-  it('a token whose pairs do not fit its facilities is refused', async () => {
+  it('refuses a token whose pairs do not match its facilities', async () => {
     expect((await create({ ...BOTH, facilityPersonas: [Customer] }, 777)).status).toBe(401);
   });
 });

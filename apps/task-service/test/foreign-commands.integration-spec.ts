@@ -4,9 +4,9 @@ import { bearer, eventually } from '@platform/testing';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** As many as wait for one target, and more. */
-const AS_MANY_AS_HE_CAN = 60;
-/** Customer of another facility. */
+/** More commands than may wait for one target. */
+const FOREIGN_COMMANDS = 60;
+/** A customer of another facility. */
 const STRANGER = bearer({ sub: 'personid:1777', personas: Persona.Customer, facilities: [777] });
 
 describe('commands of a caller without authority over their target', () => {
@@ -37,19 +37,19 @@ describe('commands of a caller without authority over their target', () => {
     ['instance', 'SELECT 1 FROM task.instances WHERE facility_id = 501 FOR UPDATE'],
     ['schedule', 'SELECT 1 FROM task.schedules WHERE facility_id = 501 FOR UPDATE'],
   ] as const)(
-    'are refused before they wait for the %s: its rightful caller gets his turn',
+    'are refused before they wait for the %s, so that an authorised caller gets its turn',
     async (target, lock) => {
       await service.database.query('BEGIN');
       await service.database.query(lock);
       const command = async (token: typeof CUSTOMER): Promise<number> =>
         (await service.api.post(pathOf(target)).set(token).send()).status;
       const statuses: number[] = [];
-      const foreign = Array.from({ length: AS_MANY_AS_HE_CAN }, async () => {
+      const foreign = Array.from({ length: FOREIGN_COMMANDS }, async () => {
         statuses.push(await command(STRANGER));
       });
       await eventually(() => {
-        // None has to wait, and none is refused for want of a place.
-        expect(statuses).toHaveLength(AS_MANY_AS_HE_CAN);
+        // None waits, and none is refused because the queue is full.
+        expect(statuses).toHaveLength(FOREIGN_COMMANDS);
         expect([...new Set(statuses)]).toEqual([403]);
       });
       const rightful = command(CUSTOMER);
@@ -61,7 +61,7 @@ describe('commands of a caller without authority over their target', () => {
     60_000,
   );
 
-  it('are 404 where there is no such target', async () => {
+  it('are a 404 if the target does not exist', async () => {
     const none = randomUUID();
     const paths = [
       `/Instances/${none}/commands/complete`,

@@ -7,7 +7,7 @@ import { GenerationPositions } from '../src/reconciliation/generation-positions.
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** What a clock that was ahead for a time leaves behind, and facilities for which nothing is generated. */
+/** Covers positions that a clock set ahead has moved into the future, and facilities without generation. */
 describe('reconciliation of positions', () => {
   let service: TaskFixture;
   let scheduling: PlainBus;
@@ -41,8 +41,8 @@ describe('reconciliation of positions', () => {
   });
   afterAll(() => service.close());
 
-  it('finds triggers that fire in a year only, and corrects them unless it only looks', async () => {
-    // The last of them is as rare as it looks.
+  it('finds triggers whose next fire is a year late, and corrects them unless in a dry run', async () => {
+    // The last trigger really fires that rarely.
     await trigger(801, '0 2 * * *');
     await trigger(802, '0 2 * * *');
     await trigger(803, '0 0 29 2 *');
@@ -60,7 +60,7 @@ describe('reconciliation of positions', () => {
     expect(await reconcile(true, 801, 802, 803)).toEqual([]);
   });
 
-  it('finds schedules that count as generated beyond their instances, and has them generated again', async () => {
+  it('finds schedules whose generated_until is beyond their instances, and resets it', async () => {
     const generated = async (facilityId: number, scheduleId: string): Promise<void> => {
       await service.database.query(
         `INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
@@ -89,20 +89,20 @@ describe('reconciliation of positions', () => {
       await generated(facilityId, scheduleId);
       ids.set(facilityId, scheduleId);
     }
-    // 812 misses what lies in the second half of the month; 813 has a trigger that fires once a year.
+    // 812 lacks its last ten days. So does 813, but its trigger fires only once a year.
     for (const facilityId of [812, 813])
       await service.database.query(
         `DELETE FROM task.instances WHERE schedule_id = $1 AND due_at > now() + interval '20 days'`,
         [ids.get(facilityId)],
       );
-    // An instance of 814 is withdrawn.
+    // The last instance of 814 is released.
     await service.database.query(
-      `WITH withdrawn AS (
+      `WITH released AS (
          DELETE FROM ONLY task.instances
          WHERE schedule_id = $1 AND due_at = (SELECT max(due_at) FROM ONLY task.instances WHERE schedule_id = $1)
          RETURNING task_instance_id, schedule_id, facility_id, name, due_at, created_at)
        INSERT INTO task.released_instances (task_instance_id, schedule_id, facility_id, name, due_at, created_at, status, cancelled_at, cancellation_cause)
-       SELECT withdrawn.*, 'Cancelled', now(), 'Update' FROM withdrawn`,
+       SELECT released.*, 'Cancelled', now(), 'Update' FROM released`,
       [ids.get(814)],
     );
     const gaps = ['812: generated beyond its instances', '814: generated beyond its instances'];
@@ -116,7 +116,7 @@ describe('reconciliation of positions', () => {
     expect(schedule).toEqual({ reset: true });
   });
 
-  it('finds facilities with schedules and no trigger, unless their business unit let go of them, and counts them', async () => {
+  it('finds and counts facilities with schedules but no trigger, except inactive ones', async () => {
     for (const facilityId of [821, 822, 823, 824]) await createSchedule(facilityId);
     await createSchedule(821, { name: 'Another' });
     await trigger(822, '0 2 * * *');

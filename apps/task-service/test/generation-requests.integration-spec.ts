@@ -28,7 +28,7 @@ describe('recurring generation', () => {
     const schedule = (message: ScheduleRecurringTaskInstanceGenerationRequest) =>
       scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, message, { timeoutMs: 5_000 });
 
-    it('answers Succeeded to simultaneous first requests for a facility: one creates, the others replace', async () => {
+    it('replies Succeeded to concurrent first requests for a facility: one creates, the others replace', async () => {
       for (let facilityId = 7_100; facilityId < 7_115; facilityId += 1) {
         const answers = await Promise.all(Array.from({ length: 6 }, () => schedule({ facilityId })));
         const replaced = answers.map((answer) => 'succeeded' in answer && answer.succeeded?.replaced);
@@ -36,7 +36,7 @@ describe('recurring generation', () => {
       }
     });
 
-    it('answers Succeeded with the trigger, and whether one was replaced', async () => {
+    it('replies Succeeded with the trigger, and whether one was replaced', async () => {
       const first = await schedule({ facilityId: 701, schedule: '30 5 * * *', timeZone: 'UTC' });
       expect(first).toEqual({
         succeeded: {
@@ -65,11 +65,12 @@ describe('recurring generation', () => {
         expect(ours).toHaveLength(2);
         return ours;
       });
-      // Announced when created and when the cron changed, in that order; not when nothing changed.
+      // Announced when created and when the cron expression changed, in that order, but not when nothing
+      // changed.
       expect(announced.map(({ message }) => message.schedule)).toEqual(['30 5 * * *', '0 6 * * *']);
     });
 
-    it('corrects a next fire that a clock which was ahead has planned, but leaves an overdue one to fire', async () => {
+    it('corrects a next fire that was planned by a clock set ahead, but keeps an overdue one', async () => {
       const planned = await schedule({ facilityId: 704, schedule: '0 3 * * *' });
       await service.database.query(
         `UPDATE task.triggers SET state = 'PAUSED', next_fire_at = next_fire_at + interval '1 year', previous_fire_at = now() + interval '1 year'
@@ -87,7 +88,7 @@ describe('recurring generation', () => {
       expect(await triggers(704)).toMatchObject([{ nextFireAtUtc: overdueAt.toISOString() }]);
     });
 
-    it('tells that the trigger is paused', async () => {
+    it('replies that the trigger is paused', async () => {
       await schedule({ facilityId: 705 });
       await service.api.post('/Triggers/705/commands/pause').set(PARTNER).expect(200);
       expect(await schedule({ facilityId: 705, schedule: '0 6 * * *' })).toMatchObject({
@@ -100,14 +101,14 @@ describe('recurring generation', () => {
       [{ facilityId: 702, schedule: '@daily' }, 'InvalidSchedule'],
       [{ facilityId: 702, timeZone: 'Mars/Olympus' }, 'InvalidTimeZone'],
       [{ facilityId: 0 }, 'InvalidFacility'],
-    ])('answers Failed to %j with code %s', async (message, code) => {
+    ])('replies Failed to %j with code %s', async (message, code) => {
       expect(await schedule(message)).toEqual({
         failed: { facilityId: message.facilityId, code, reason: expect.any(String) },
       });
       expect(await triggers(702)).toEqual([]);
     });
 
-    it('is removed, and answers whether there was any', async () => {
+    it('removes the trigger, and replies whether there was one', async () => {
       const unschedule = () =>
         scheduling.request(
           UnscheduleRecurringTaskInstanceGenerationRequest,
@@ -120,7 +121,7 @@ describe('recurring generation', () => {
       expect(await triggers(703)).toEqual([]);
     });
 
-    it('answers Failed to a removal for no facility', async () => {
+    it('replies Failed to a removal for an invalid facility', async () => {
       const unscheduled = scheduling.request(
         UnscheduleRecurringTaskInstanceGenerationRequest,
         { facilityId: 0 },
@@ -136,7 +137,7 @@ describe('recurring generation', () => {
     const command = (name: string, body: object, token = PARTNER) =>
       service.api.post(`/commands/${name}RecurringTaskInstanceGeneration`).set(token).send(body);
 
-    it('answers 200 with the answer of the bus', async () => {
+    it('responds with 200 and the reply of the bus', async () => {
       const answer = await command('schedule', {
         facilityId: 711,
         schedule: '0 3 * * *',
@@ -156,7 +157,7 @@ describe('recurring generation', () => {
       expect(removed.body).toEqual({ result: 'Succeeded', facilityId: 711, removed: true });
     });
 
-    it('answers 422 with result, code and reason when the answer is Failed', async () => {
+    it('responds with 422, result, code and reason if the reply is Failed', async () => {
       const answer = await command('schedule', { facilityId: 712, schedule: '99 * * * *' }).expect(422);
       expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
       expect(answer.body).toMatchObject({
@@ -168,7 +169,7 @@ describe('recurring generation', () => {
       });
     });
 
-    it('is for InternalPartner, with a valid body', async () => {
+    it('requires InternalPartner and a valid body', async () => {
       await command('schedule', { facilityId: 501 }, CUSTOMER).expect(403);
       await command('unschedule', { facilityId: 501 }, bearer({ personas: 30 })).expect(403);
       await command('schedule', {}).expect(400);

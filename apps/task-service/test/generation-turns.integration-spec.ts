@@ -5,12 +5,12 @@ import type { TaskFixture } from './task-fixture';
 
 const FACILITIES = [901, 902, 903];
 const SCHEDULES = 30;
-/** Of one schedule that is due every five minutes, up to the horizon. */
+/** Instances of one schedule that is due every five minutes, up to the horizon. */
 const INSTANCES = 30 * 24 * 12;
 
 /**
- * Somebody creates many schedules of many instances. Figures of rows, not of seconds: they do not depend on
- * the machine.
+ * One customer creates many schedules with many instances. The limits count rows, not seconds, so that they
+ * do not depend on the machine.
  */
 describe.each([1, 2])('generation for one customer, with %i replicas', (replicas) => {
   let service: TaskFixture;
@@ -26,8 +26,8 @@ describe.each([1, 2])('generation for one customer, with %i replicas', (replicas
     );
     return row?.count ?? 0;
   };
-  /** Gives how much the many schedules have as soon as the neighbour has something. */
-  const whenGenerated = (facilityId: number): Promise<number> =>
+  /** Waits until the facility has an instance, and returns how many instances the flood has by then. */
+  const floodedWhenGenerated = (facilityId: number): Promise<number> =>
     eventually(
       async () => {
         expect(await countOf([facilityId])).toBeGreaterThan(0);
@@ -41,7 +41,7 @@ describe.each([1, 2])('generation for one customer, with %i replicas', (replicas
   });
   afterAll(() => service.close());
 
-  it('holds up neither the new schedule of another one nor its fires, and makes everything once', async () => {
+  it('delays neither new schedules nor fires of another customer, and generates everything once', async () => {
     const bus = await service.connect('scheduling');
     await create(912, '0 9 * * 1');
     const flood: ScheduleCreatedNotification[] = [];
@@ -49,7 +49,7 @@ describe.each([1, 2])('generation for one customer, with %i replicas', (replicas
       flood.push(await create(FACILITIES[index % FACILITIES.length] ?? 0, '*/5 * * * *'));
     const neighbour = await create(911, '0 9 * * 1');
     for (const created of [...flood, neighbour]) await bus.publish(ScheduleCreatedNotification, created);
-    expect(await whenGenerated(911)).toBeLessThan((SCHEDULES * INSTANCES) / 2);
+    expect(await floodedWhenGenerated(911)).toBeLessThan((SCHEDULES * INSTANCES) / 2);
     const at = new Date().toISOString();
     await bus.publish(TaskInstanceGenerationRequested, {
       facilityId: 912,
@@ -58,7 +58,7 @@ describe.each([1, 2])('generation for one customer, with %i replicas', (replicas
       misfired: false,
       missedCount: 0,
     });
-    expect(await whenGenerated(912)).toBeLessThan((SCHEDULES * INSTANCES * 3) / 4);
+    expect(await floodedWhenGenerated(912)).toBeLessThan((SCHEDULES * INSTANCES * 3) / 4);
     await eventually(
       async () => {
         const [row] = await service.database.query<{ count: number }>(

@@ -38,7 +38,7 @@ describe('generation of instances', () => {
   });
   afterAll(() => service.close());
 
-  it('happens for a schedule when the scheduling service tells of it', async () => {
+  it('happens for a schedule when the scheduling service announces it', async () => {
     const { scheduleId, facilityId, name, schedule, timeZone, createdAtUtc, createdBy } =
       await createSchedule(801);
     const other = await createSchedule(801, '0 10 * * *');
@@ -69,7 +69,7 @@ describe('generation of instances', () => {
     });
     await scheduling.publish(TaskInstanceGenerationRequested, request());
     await eventually(async () => expect(await instances(802)).toHaveLength(60));
-    // As if it had never been noted how far generation went: the unique key alone must do.
+    // Resets the progress of generation, so that only the unique key prevents duplicates.
     await service.database.query(
       `UPDATE task.schedules SET generated_until = now() - interval '1 hour' WHERE facility_id = 802`,
     );
@@ -89,7 +89,7 @@ describe('generation of instances', () => {
     expect(new Set(keys).size).toBe(rows.length);
   });
 
-  /** Generates here and now; gives the days that are due, oldest first. */
+  /** Generates at once. Returns the days with a due instance, oldest first. */
   const generate = async (facilityId: number) => {
     const generation = service.app.get(InstanceGenerationService);
     await service.app.get(DataSource).transaction((manager) => generation.generate(manager, { facilityId }));
@@ -97,22 +97,22 @@ describe('generation of instances', () => {
       Math.floor(dueAt.getTime() / (24 * HOUR_MS)),
     );
   };
-  const withoutHoles = (days: readonly number[]) => days.map((_, index) => (days[0] ?? 0) + index);
+  const consecutiveDays = (days: readonly number[]) => days.map((_, index) => (days[0] ?? 0) + index);
   const setGeneratedUntil = (facilityId: number, daysAgo: number) =>
     service.database.query(
       `UPDATE task.schedules SET generated_until = now() - make_interval(days => $2) WHERE facility_id = $1`,
       [facilityId, daysAgo],
     );
 
-  it('leaves no hole before now, however long ago the last one was', async () => {
+  it('leaves no gap before now, however long ago the last generation was', async () => {
     await createSchedule(810);
     await setGeneratedUntil(810, 60);
     const days = await generate(810);
-    expect(days).toEqual(withoutHoles(days));
+    expect(days).toEqual(consecutiveDays(days));
     expect(days).toHaveLength(90);
   });
 
-  it('does not make up for more than GENERATION_CATCH_UP_DAYS, and counts that', async () => {
+  it('catches up at most GENERATION_CATCH_UP_DAYS, and counts the skipped instances', async () => {
     await createSchedule(811);
     await setGeneratedUntil(811, 100);
     const skipped = service.app.get(Metrics).registry.getSingleMetric('task_instances_skipped_total');
@@ -121,7 +121,7 @@ describe('generation of instances', () => {
     expect((await skipped?.get())?.values[0]?.value).toBe(before + 10);
   });
 
-  it('reaches to the fire after next of a trigger that fires once a year, as soon as there is one', async () => {
+  it('reaches to the fire after next of a trigger that fires once a year, as soon as it is created', async () => {
     await createSchedule(812);
     await scheduling.request(
       ScheduleRecurringTaskInstanceGenerationRequest,
@@ -133,12 +133,12 @@ describe('generation of instances', () => {
       expect(found.length).toBeGreaterThan(365);
       return found.map(({ due_at: dueAt }) => Math.floor(dueAt.getTime() / (24 * HOUR_MS)));
     });
-    expect(days).toEqual(withoutHoles(days));
+    expect(days).toEqual(consecutiveDays(days));
     const lastDay = Date.UTC(new Date().getUTCFullYear() + 2, 0, 1) / (24 * HOUR_MS) - 1;
     expect(days.at(-1)).toBe(lastDay);
   });
 
-  it('comes at a time of its own unless somebody asks for one: not all facilities fire at once', async () => {
+  it('is spread by jitter unless a request sets the time', async () => {
     const ask = async (facilityId: number, schedule?: string) => {
       const request = { facilityId, ...(schedule === undefined ? {} : { schedule }) };
       await scheduling.request(ScheduleRecurringTaskInstanceGenerationRequest, request, { timeoutMs: 5_000 });
@@ -150,11 +150,11 @@ describe('generation of instances', () => {
     expect(byItself.jitterSeconds).toBeGreaterThan(0);
     expect(await ask(813)).toEqual(byItself);
     expect(await ask(813, '0 2 * * *')).toMatchObject({ jitterSeconds: 0, secondsPastTwo: 0 });
-    // What was asked for stays.
+    // A requested time is kept.
     expect(await ask(813)).toMatchObject({ jitterSeconds: 0, secondsPastTwo: 0 });
   });
 
-  it('fires its jitter after the occurrence, and goes on to the next one', async () => {
+  it('fires its jitter after each occurrence', async () => {
     await service.database.query(
       `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, jitter_seconds)
        VALUES (814, 'facility-814', 'x', 'x', '*/5 * * * *', 'UTC', date_trunc('hour', now()) + interval '-4 minutes', 60)`,
@@ -210,7 +210,7 @@ describe('generation of instances', () => {
     expect(rows[0]?.due_at.toISOString()).toBe(`${startDate}T00:00:00.000Z`);
   });
 
-  it('comes from the scheduler: a due trigger fires, its message generates', async () => {
+  it('happens when the scheduler fires a due trigger', async () => {
     await createSchedule(804);
     await scheduling.request(
       ScheduleRecurringTaskInstanceGenerationRequest,
@@ -220,7 +220,7 @@ describe('generation of instances', () => {
     await service.database.query(
       `UPDATE task.triggers SET next_fire_at = date_trunc('minute', now()) WHERE facility_id = 804`,
     );
-    // Any change of a trigger wakes the scheduler; otherwise it looks within 15 s.
+    // Any change of a trigger wakes the scheduler. Otherwise it polls within 15 s.
     await scheduling.request(
       ScheduleRecurringTaskInstanceGenerationRequest,
       { facilityId: 805 },
@@ -234,7 +234,7 @@ describe('generation of instances', () => {
     expect(fires).toEqual([{ misfired: false }]);
   });
 
-  it('waits while the trigger is paused, and makes up for it when it is resumed', async () => {
+  it('waits while the trigger is paused, and happens when it is resumed', async () => {
     await createSchedule(806);
     const fires = () => service.database.query('SELECT 1 FROM task.fires WHERE facility_id = 806');
     const command = (name: string, facilityId: number, token = PARTNER) =>
@@ -253,7 +253,7 @@ describe('generation of instances', () => {
     await service.database.query(
       `UPDATE task.triggers SET next_fire_at = date_trunc('minute', now()) WHERE facility_id = 806`,
     );
-    // Another trigger fires in the meantime: the scheduler has looked.
+    // A later trigger fires, which shows that the scheduler has polled.
     await scheduling.request(
       ScheduleRecurringTaskInstanceGenerationRequest,
       { facilityId: 807 },

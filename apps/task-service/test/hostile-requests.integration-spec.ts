@@ -41,7 +41,7 @@ describe('task-service', () => {
     service: 'task-service',
     port: () => (service.app.getHttpServer().address() as AddressInfo).port,
     authorization: () => PARTNER.authorization,
-    // Each command that succeeds uses up its instance.
+    // Each successful command needs an instance of its own.
     values: () => ({
       id: scheduleId,
       'removeSchedule.id': removedScheduleId,

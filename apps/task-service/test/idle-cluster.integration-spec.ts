@@ -15,13 +15,13 @@ describe('an idle cluster of three', () => {
   }, 60_000);
   afterAll(() => service.close());
 
-  /** When each replica looks at the triggers, in ms, from now on. */
-  function watchLooks(): number[][] {
+  /** Records when each replica queries the triggers, in ms. */
+  function recordPolls(): number[][] {
     return service.apps.map((app) => {
-      const looks: number[] = [];
+      const polls: number[] = [];
       const logger = {
         logQuery: (sql: string) => {
-          if (/task\.triggers/.test(sql)) looks.push(performance.now());
+          if (/task\.triggers/.test(sql)) polls.push(performance.now());
         },
         logQueryError: ignore,
         logQuerySlow: ignore,
@@ -30,25 +30,25 @@ describe('an idle cluster of three', () => {
         log: ignore,
       } satisfies Logger;
       app.get<DataSource>(getDataSourceToken(RELAY_POOL)).logger = logger;
-      return looks;
+      return polls;
     });
   }
 
-  it('looks at the triggers at most once per 5 s on each node', async () => {
-    // One is far from due, one would be due if it were not paused.
+  it('queries the triggers at most once per 5 s on each node', async () => {
+    // One trigger is not due for a year; the other is overdue but paused.
     await service.database.query(
       `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
        VALUES (1, 'facility-1', 'g', 'j', '0 0 1 1 *', 'UTC', 'WAITING', now() + interval '1 year'),
          (2, 'facility-2', 'g', 'j', '0 0 1 1 *', 'UTC', 'PAUSED', now() - interval '1 hour')`,
     );
-    const looks = watchLooks();
+    const polls = recordPolls();
     await eventually(
       () => {
-        for (const times of looks) expect(times.length).toBeGreaterThanOrEqual(2);
+        for (const times of polls) expect(times.length).toBeGreaterThanOrEqual(2);
       },
       { timeoutMs: 40_000, intervalMs: 250 },
     );
-    for (const times of looks) {
+    for (const times of polls) {
       const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
       expect(Math.min(...gaps)).toBeGreaterThanOrEqual(SHORTEST_GAP_MS);
     }
@@ -56,5 +56,5 @@ describe('an idle cluster of three', () => {
 });
 
 function ignore(): void {
-  // Only statements count.
+  // Only queries are recorded.
 }

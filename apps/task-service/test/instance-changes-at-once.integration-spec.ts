@@ -5,7 +5,7 @@ import type { TaskFixture } from './task-fixture';
 
 const AT_ONCE = 'urn:platform:problem:too-many-changes-at-once';
 
-describe('commands at the same moment', () => {
+describe('concurrent commands', () => {
   let service: TaskFixture;
   let instances: string[];
 
@@ -21,7 +21,10 @@ describe('commands at the same moment', () => {
     const counter = service.app.get(Metrics).registry.getSingleMetric('task_change_slot_refusals_total');
     return (await counter?.get())?.values.find(({ labels }) => labels['bound'] === 'share')?.value ?? 0;
   };
-  /** Sends 40 of the same; while the row is locked, others are answered and one connection waits. */
+  /**
+   * Sends the same command 40 times while its row is locked. Meanwhile other requests are served, and only
+   * one connection waits for the lock.
+   */
   const flood = async (path: string, lock: string, values: unknown[], expected: number): Promise<void> => {
     const before = await refusals();
     await service.database.query('BEGIN');
@@ -33,7 +36,7 @@ describe('commands at the same moment', () => {
       await service.api.get('/Instances?facilityId=501').set(CUSTOMER).expect(200);
       expect(performance.now() - startedAt).toBeLessThan(1_000);
     }
-    // A job of the service may have one for a moment.
+    // A recurring job may hold another connection for a moment.
     await eventually(async () => expect(await inUse()).toBe(1));
     await eventually(async () => expect(await refusals()).toBe(before + 19));
     await service.database.query('COMMIT');
@@ -67,7 +70,7 @@ describe('commands at the same moment', () => {
   afterAll(() => service.close());
 
   it.each(['complete', 'cancel'])(
-    'leave others their connections, however long an instance to %s is locked',
+    'leave connections for others while an instance to %s is locked',
     async (name) => {
       const id = instances[name === 'complete' ? 0 : 1];
       const lock = 'SELECT 1 FROM task.instances WHERE task_instance_id = $1 FOR UPDATE';
@@ -77,7 +80,7 @@ describe('commands at the same moment', () => {
   );
 
   it.each(['pause', 'resume'])(
-    'leave others their connections, however long a trigger to %s is locked',
+    'leave connections for others while a trigger to %s is locked',
     async (name) => {
       const lock = 'SELECT 1 FROM task.triggers WHERE facility_id = 501 FOR UPDATE';
       await flood(`/Triggers/501/commands/${name}`, lock, [], 200);
@@ -85,7 +88,7 @@ describe('commands at the same moment', () => {
     60_000,
   );
 
-  it('leave others their connections, however long requests for generation cannot be stored', async () => {
+  it('leave connections for others while requests for generation cannot be stored', async () => {
     const lock = 'LOCK TABLE task.outbox IN SHARE MODE';
     const path = '/commands/generateTaskInstances';
     const send = () => service.api.post(path).set(PARTNER).send({ facilityId: 501 });

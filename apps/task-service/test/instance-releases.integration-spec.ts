@@ -6,11 +6,11 @@ import { InstanceGenerationService } from '../src/recurring-generation/instance-
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** Of one schedule, due every minute from tomorrow on. A facility may have 200,000. */
+/** Instances of one schedule, due every minute from tomorrow on. A facility may have 200,000. */
 const INSTANCES = testSize('TEST_RELEASED_INSTANCES', { quick: 30_000, full: 60_000 });
 /**
- * What one transaction cancels, that of the change itself included: no answer waits for more, however many
- * instances there are.
+ * Maximum instances that one transaction cancels, including the transaction of the change itself, so that a
+ * response never waits for more.
  */
 const INSTANCES_PER_STEP = 5_000;
 const RELEASE_LIMIT_MS = 240_000;
@@ -37,7 +37,7 @@ describe('a change of a schedule with very many instances to come', () => {
     return { id: created.scheduleId, facilityId };
   }
 
-  /** As generation under a trigger that fires once a year leaves it. */
+  /** Creates a schedule with instances as generated under a trigger that fires once a year. */
   async function createFilled(
     more: object = {},
     count = INSTANCES,
@@ -71,7 +71,7 @@ describe('a change of a schedule with very many instances to come', () => {
   const released = (id: string) =>
     eventually(async () => expect((await get(id)).releasing).toBe(0), { timeoutMs: RELEASE_LIMIT_MS });
 
-  /** How many instances each transaction cancelled, in the order of the transactions. */
+  /** Returns how many instances each transaction cancelled, in the order of the transactions. */
   async function cancelledByTransaction(id: string): Promise<number[]> {
     const rows = await query<{ count: number }>(
       `SELECT count(*)::int AS count FROM task.released_instances WHERE schedule_id = $1
@@ -80,14 +80,14 @@ describe('a change of a schedule with very many instances to come', () => {
     );
     return rows.map(({ count }) => count);
   }
-  const wholeSteps = Array.from({ length: INSTANCES / INSTANCES_PER_STEP }, () => INSTANCES_PER_STEP);
+  const fullBatches = Array.from({ length: INSTANCES / INSTANCES_PER_STEP }, () => INSTANCES_PER_STEP);
 
   beforeAll(async () => {
     service = await startTaskService({ replicas: 2, env: { SCHEDULE_CHANGES_PER_HOUR: '1000' } });
   });
   afterAll(() => service.close());
 
-  it('a pause stops it at once, tells how many are left, and goes on where a replica ended', async () => {
+  it('a pause takes effect at once, reports how many instances remain, and survives a restart', async () => {
     await service.watch(SchedulePausedEvent);
     const { id } = await createFilled();
     const { body } = await command(id, 'pause');
@@ -98,7 +98,7 @@ describe('a change of a schedule with very many instances to come', () => {
     await service.restart();
     await released(id);
     expect(await states(id)).toEqual({ 'Cancelled Pause': INSTANCES });
-    expect(await cancelledByTransaction(id)).toEqual(wholeSteps);
+    expect(await cancelledByTransaction(id)).toEqual(fullBatches);
     const [event] = await service.received(SchedulePausedEvent, 1);
     expect(event?.message.cancelledInstances).toBe(INSTANCES);
     const causes = await query(
@@ -108,7 +108,7 @@ describe('a change of a schedule with very many instances to come', () => {
     expect(causes).toEqual([{ name: 'Ivy Internal', at: new Date(event?.message.changedAtUtc ?? '') }]);
   }, 300_000);
 
-  it('a removal ends a pause that is still carried out, and its instances', async () => {
+  it('a removal replaces a pause that is still in progress, and cancels all instances', async () => {
     const { id } = await createFilled();
     await command(id, 'pause');
     expect((await command(id, 'remove')).body.status).toBe('Removed');
@@ -116,10 +116,10 @@ describe('a change of a schedule with very many instances to come', () => {
     const { Pending, ...cancelled } = await states(id);
     expect(Pending).toBeUndefined();
     expect(Object.values(cancelled).reduce((sum, count) => sum + count, 0)).toBe(INSTANCES);
-    expect(await cancelledByTransaction(id)).toEqual(wholeSteps);
+    expect(await cancelledByTransaction(id)).toEqual(fullBatches);
   }, 300_000);
 
-  it('an update cancels what is not due any more, and nothing else; the event says how many', async () => {
+  it('an update cancels exactly the instances that are no longer due, and its event has their number', async () => {
     await service.watch(ScheduleUpdatedEvent);
     const { id } = await createFilled();
     const kept = (sql: string) =>
@@ -135,7 +135,7 @@ describe('a change of a schedule with very many instances to come', () => {
       .send({ schedule: '0 * * * *', name: 'Hourly' })
       .expect(200);
     await released(id);
-    // The new name of those that stay may follow after the last that is cancelled.
+    // The remaining instances may get their new name after the last cancellation.
     await eventually(
       async () => {
         const all = await kept(`status = 'Pending' AND name = 'Hourly'`);
@@ -151,7 +151,7 @@ describe('a change of a schedule with very many instances to come', () => {
     expect(event?.message.cancelledInstances).toBe(INSTANCES - before.length);
   }, 300_000);
 
-  it('resuming while the pause is carried out leaves one pending instance per instant', async () => {
+  it('a resumption during the pause leaves one pending instance per instant', async () => {
     const { id, facilityId } = await createFilled();
     await command(id, 'pause');
     await command(id, 'resume');
@@ -165,7 +165,7 @@ describe('a change of a schedule with very many instances to come', () => {
       );
       return Math.abs(gap?.missing ?? -1);
     };
-    // Generation comes in runs, each of which asks for the next.
+    // Generation runs in batches, each of which requests the next one.
     await generate(facilityId);
     await eventually(async () => expect(await missing()).toBeLessThanOrEqual(1), { timeoutMs: 60_000 });
     const twice = await query(
@@ -175,7 +175,7 @@ describe('a change of a schedule with very many instances to come', () => {
     expect(twice).toEqual([]);
   }, 300_000);
 
-  it('a calendar takes its dates away in steps too', async () => {
+  it('a calendar change also cancels in batches', async () => {
     const calendarId = randomUUID();
     const put = (excludedDates: string[]) =>
       api().put(`/Calendars/${calendarId}`).set(PARTNER).send({ name: 'x', excludedDates }).expect(200);
@@ -191,7 +191,7 @@ describe('a change of a schedule with very many instances to come', () => {
     await eventually(async () => expect((await states(id))['Cancelled Calendar']).toBe(dates.length * 1_440));
   }, 300_000);
 
-  it('a completion that comes before its release stands', async () => {
+  it('a completion before the release of its instance is kept', async () => {
     const { id } = await createFilled();
     const [last] = await query<{ id: string }>(
       `SELECT task_instance_id AS id FROM task.instances WHERE schedule_id = $1 ORDER BY due_at DESC LIMIT 1`,
@@ -229,7 +229,7 @@ describe('an update that changes no instant', () => {
     [{ timeZone: 'Etc/UTC' }],
     [{ startDate: '2020-01-01' }],
     [{ endDate: '2150-01-01' }],
-  ])('%j cancels no instance, also where generation went further than it would now', async (change) => {
+  ])('%j cancels no instance, even beyond the current horizon', async (change) => {
     const facilityId = (lastFacility += 1);
     const { body } = await service.api
       .post('/Schedules')
@@ -237,7 +237,8 @@ describe('an update that changes no instant', () => {
       .send({ facilityId, name: 'Round', schedule: '0 9 * * *' })
       .expect(201);
     const id = body.scheduleId as string;
-    // Generated when the facility's trigger fired once a year; today it has none, and the horizon is 30 days.
+    // Instances as generated while the facility's trigger fired once a year. It has no trigger now, so the
+    // horizon is 30 days.
     await service.database.query(
       `INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
        SELECT $1, $2, 'Round', date_trunc('day', now(), 'UTC') + n * interval '1 day' + interval '9 hours'

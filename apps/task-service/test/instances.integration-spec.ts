@@ -15,10 +15,10 @@ import type { TaskFixture } from './task-fixture';
 describe('task instances', () => {
   let service: TaskFixture;
   let scheduleId = '';
-  /** Of another facility. */
+  /** A schedule of another facility. */
   let otherScheduleId = '';
 
-  /** Puts an instance into the store, as generation would. */
+  /** Inserts an instance as generation would. */
   const instance = async (
     overrides: { facilityId?: number; status?: string; dueAt?: string } = {},
   ): Promise<string> => {
@@ -58,7 +58,7 @@ describe('task instances', () => {
       .send({ ...body, facilityId: 502 })
       .expect(201);
     otherScheduleId = other.body.scheduleId;
-    // Nobody listens to this event here; it would only be returned again and again.
+    // No queue is bound to this event here, so it would be returned again and again.
     await service.database.query('DELETE FROM task.outbox');
   });
   afterAll(() => service.close());
@@ -98,7 +98,7 @@ describe('task instances', () => {
     });
   });
 
-  it('are completed now when nothing is said, with or without a body', async () => {
+  it('are completed as of now by default, with or without a body', async () => {
     for (const body of [undefined, {}]) {
       const answer = await complete(await instance())
         .send(body)
@@ -109,7 +109,7 @@ describe('task instances', () => {
     }
   });
 
-  it('answer a repeated completion with the first one, and send no second event', async () => {
+  it('respond to a repeated completion with the first one, and send no second event', async () => {
     const id = await instance();
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
@@ -123,13 +123,13 @@ describe('task instances', () => {
     expect(await completedEvents(id)).toHaveLength(1);
   });
 
-  it('that are cancelled cannot be completed', async () => {
+  it('cannot be completed after cancellation', async () => {
     const id = await instance({ status: 'Cancelled' });
     await complete(id).send({}).expect(409);
     expect(await completedEvents(id)).toHaveLength(0);
   });
 
-  it('are 404 when there is none and 400 when the identifier is none', async () => {
+  it('are a 404 if they do not exist, and a 400 if the identifier is not valid', async () => {
     const unknown = randomUUID();
     await complete(unknown).send({}).expect(404);
     await service.api.get(`/Instances/${unknown}`).set(CUSTOMER).expect(404);
@@ -176,7 +176,7 @@ describe('task instances', () => {
     { who: 'Resident', token: RESIDENT, facilityId: 501, status: 403 },
     { who: 'nobody', token: NOBODY, facilityId: 501, status: 403 },
   ])(
-    'completed or read by $who at facility $facilityId answer $status',
+    'respond to reads and completions by $who at facility $facilityId with $status',
     async ({ token, facilityId, status }) => {
       const id = await instance({ facilityId });
       await service.api.get(`/Instances/${id}`).set(token).expect(status);
@@ -191,16 +191,16 @@ describe('task instances', () => {
 
   it.each([
     { of: 'a facility', year: 2031, who: CUSTOMER, filter: () => ({ facilityId: 502, status: 'Pending' }) },
-    { of: 'all the caller may see', year: 2032, who: CUSTOMER, filter: () => ({}) },
+    { of: 'all facilities of the caller', year: 2032, who: CUSTOMER, filter: () => ({}) },
     { of: 'all', year: 2033, who: PARTNER, filter: () => ({ status: 'Pending' }) },
     { of: 'a schedule', year: 2034, who: CUSTOMER, filter: () => ({ scheduleId: otherScheduleId }) },
     {
-      of: 'a schedule, seen by all',
+      of: 'a schedule, for InternalPartner',
       year: 2035,
       who: PARTNER,
       filter: () => ({ scheduleId: otherScheduleId, facilityId: 502 }),
     },
-  ])('of $of are listed by due time, between two instants and paged', async ({ year, who, filter }) => {
+  ])('of $of are listed by due time between two instants, in pages', async ({ year, who, filter }) => {
     const day = (n: number): string => `${String(year)}-01-0${String(n)}T00:00:00.000Z`;
     for (const n of [3, 1, 2, 4]) await instance({ facilityId: 502, dueAt: day(n) });
     const query = { ...filter(), dueFrom: day(1), dueTo: day(4), pageSize: 2 };
@@ -218,7 +218,7 @@ describe('task instances', () => {
     expect(due).toEqual([day(1), day(2), day(3)]);
   });
 
-  it('are listed of facilities that the caller may see', async () => {
+  it('are listed for the facilities of the caller only', async () => {
     const ours = await service.api.get('/Instances').query({ pageSize: 1000 }).set(OWNER).expect(200);
     expect(new Set(ours.body.instances.map((each: { facilityId: number }) => each.facilityId))).toEqual(
       new Set([501]),
@@ -227,7 +227,7 @@ describe('task instances', () => {
   });
 
   it.each([
-    ['an offset that PostgreSQL does not know', '2026-01-01T00:00:00+23:00', '2027-01-01T00:00:00-23:00'],
+    ['an offset that PostgreSQL does not support', '2026-01-01T00:00:00+23:00', '2027-01-01T00:00:00-23:00'],
     ['the year 0', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
   ])('are listed by due time also with %s', async (_what, dueFrom, dueTo) => {
     const taskInstanceId = await instance({ facilityId: 509 });

@@ -10,7 +10,7 @@ import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
 const FACILITIES = Array.from({ length: 40 }, (_, index) => 820 + index);
-/** Within the partition of facility 801. */
+/** Facilities in the partition of facility 801. */
 const NEIGHBOURS = FACILITIES.filter((facilityId) => partitionOf(facilityId) === partitionOf(801));
 
 describe('events that another transaction has locked', () => {
@@ -32,7 +32,7 @@ describe('events that another transaction has locked', () => {
     const events = await service.received(ScheduleCreatedEvent, 0);
     return events.flatMap(({ message }) => (message.facilityId === facilityId ? [message.scheduleId] : []));
   };
-  /** Keeps what is posted meanwhile in the outbox. */
+  /** Pauses the message type, so that new events stay in the outbox. */
   const hold = () =>
     service.database.query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
@@ -43,7 +43,7 @@ describe('events that another transaction has locked', () => {
     await holder.query('BEGIN');
     await holder.query(`SELECT 1 FROM task.outbox WHERE ${where} FOR SHARE`);
   };
-  const leftOut = async (): Promise<number> => {
+  const skippedEvents = async (): Promise<number> => {
     const counters = service.apps.map((app) =>
       app.get(Metrics).registry.getSingleMetric('task_outbox_locked_total'),
     );
@@ -68,7 +68,7 @@ describe('events that another transaction has locked', () => {
     await service.close();
   });
 
-  it('hold up their facility alone, in order, and nothing is published twice', async () => {
+  it('delay only their own facility, keep its order, and are published once', async () => {
     expect(NEIGHBOURS).not.toEqual([]);
     await hold();
     const first = await post(801);
@@ -79,7 +79,7 @@ describe('events that another transaction has locked', () => {
     await release();
     await eventually(async () => expect(await waiting()).toEqual([801, 801]), { timeoutMs: 10_000 });
     for (const [facilityId, scheduleId] of others) expect(await published(facilityId)).toEqual([scheduleId]);
-    // Events that come now do not wait either, on whichever replica.
+    // New events are not delayed either, on either replica.
     for (const replica of [0, 1]) {
       const startedAt = performance.now();
       const [facilityId = 0] = NEIGHBOURS;
@@ -88,13 +88,13 @@ describe('events that another transaction has locked', () => {
       expect(performance.now() - startedAt).toBeLessThan(3_000);
     }
     expect(await published(801)).toEqual([]);
-    expect(await leftOut()).toBeGreaterThan(0);
+    expect(await skippedEvents()).toBeGreaterThan(0);
     await holder.query('ROLLBACK');
     await eventually(async () => expect(await waiting()).toEqual([]), { timeoutMs: 10_000 });
     expect(await published(801)).toEqual([first, second]);
   }, 60_000);
 
-  it('hold up nothing else although there are more of them than a pass reads', async () => {
+  it('delay nothing else even if there are more of them than a pass reads', async () => {
     await hold();
     await service.database.query(
       `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
@@ -111,9 +111,10 @@ describe('events that another transaction has locked', () => {
     await eventually(async () => expect(await waiting()).toHaveLength(1_500));
   }, 60_000);
 
-  it('end a pass soon when they are locked while it publishes them, and are left out by the next one', async () => {
+  it('fail a pass quickly if they get locked during it, and are skipped by the next one', async () => {
     const partition = partitionOf(445);
-    // Of a type that the relay leaves to a later release: nobody else publishes it.
+    // An event of an unknown type, which the relay leaves to a later release, so that only this test
+    // publishes it.
     await service.database.query(
       `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
        VALUES ($1, 445, gen_random_uuid(), 'LaterEvent', now(), '{}', '{}')`,
@@ -124,7 +125,7 @@ describe('events that another transaction has locked', () => {
       eventually(async () => {
         const choice = { partitions: [partition], messageTypes: ['LaterEvent'], limit: 10 };
         const batch = (await outbox.lockBatches(manager, choice)).get(partition);
-        if (batch === undefined) throw new Error('a pass has the partition');
+        if (batch === undefined) throw new Error('another pass has locked the partition');
         return batch;
       });
     const dataSource = service.app.get(DataSource);

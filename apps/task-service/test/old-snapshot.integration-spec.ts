@@ -11,7 +11,7 @@ import { OutboxRepository } from '../src/outbound/outbox.repository';
 import type { BatchChoice } from '../src/outbound/outbox.repository';
 import { migrate } from './task-fixture';
 
-/** docs/performance.md has the figures for 1,000,000. */
+/** Dead rows in the outbox. docs/performance.md has the results for 1,000,000. */
 const DEAD_ROWS = Number(process.env['TEST_DEAD_ROWS'] ?? 20_000);
 const TYPES = messageTypesOf(['main', 'scheduling']);
 const PARTITIONS = Array.from({ length: 16 }, (_, partition) => partition);
@@ -31,8 +31,8 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
       [count, 'ScheduleCreatedEvent'],
     );
   /**
-   * Pages of the outbox and its indexes that the work reads. What a connection has read is counted when it
-   * says so, else at any moment: the one that stores events has to say so, too.
+   * Returns how many pages of the outbox and its indexes the work reads. Each connection flushes its
+   * statistics only on request or at an arbitrary time, so both connections flush first.
    */
   const pagesOf = async (work: () => Promise<unknown>): Promise<number> => {
     const read = async (): Promise<number> => {
@@ -70,7 +70,7 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
     const options = postgresOptions({ ...settings, url: database.url, poolSize: 1, statementTimeoutMs: 0 });
     dataSource = await new DataSource(options).initialize();
     outbox = new OutboxRepository(dataSource.getRepository(OutboxMessage));
-    // The server takes statistics at any moment, and plans follow them: here each test says when.
+    // Automatic ANALYZE would change the plans at an arbitrary time. Each test runs it explicitly.
     await database.query('ALTER TABLE task.outbox SET (autovacuum_enabled = off)');
     holder = new Client({ connectionString: database.ownerUrl });
     await holder.connect();
@@ -89,32 +89,32 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
   });
 
   it.each([
-    { statistics: 'that were never taken', before: '', behind: '' },
-    { statistics: 'of a moment when nothing waited', before: 'ANALYZE task.outbox', behind: '' },
-    { statistics: 'of a moment when events waited', before: '', behind: 'ANALYZE task.outbox' },
+    { statistics: 'that were never collected', before: '', behind: '' },
+    { statistics: 'of an empty outbox', before: 'ANALYZE task.outbox', behind: '' },
+    { statistics: 'of an outbox with events', before: '', behind: 'ANALYZE task.outbox' },
   ])(
-    'do not slow down a pass, which begins behind them, with statistics $statistics',
-    async (taken) => {
-      await database.query(taken.before);
+    'do not slow down a pass, which starts after them, with statistics $statistics',
+    async (analyze) => {
+      await database.query(analyze.before);
       const floors = new OutboxFloors();
       let nowMs = 0;
-      const look = async (): Promise<void> => {
+      const readHeads = async (): Promise<void> => {
         const isFull = floors.isFullDue(nowMs);
         const { heads, last } = await outbox.readHeads({
           partitions: PARTITIONS,
           messageTypes: TYPES,
           floors: isFull ? [] : floors.of(PARTITIONS),
         });
-        // As slow as it is with many more of them.
+        // Simulates the duration with many more dead rows.
         floors.note(heads, last, { isFull, startedAtMs: nowMs, endedAtMs: nowMs + 500 });
         nowMs += 16_000;
       };
       await expectPages(() => pass(), DEAD_ROWS / 100, Infinity);
-      await expectPages(look, DEAD_ROWS / 10, Infinity);
-      await look();
+      await expectPages(readHeads, DEAD_ROWS / 10, Infinity);
+      await readHeads();
       await expectPages(() => pass({ floors: floors.of([3]) }), 0, 200);
       await store(1_600);
-      await database.query(taken.behind);
+      await database.query(analyze.behind);
       let found = 0;
       const busy = async (): Promise<void> => {
         found = (await pass({ floors: floors.of([3]) })).get(3)?.events.length ?? 0;
@@ -126,14 +126,15 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
         expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
       };
       await expectPages(count, 0, 3_000);
-      // As often as metrics are read in a minute or two: the server forgets statements that ran once.
+      // About as often as metrics are scraped in one or two minutes. A statement that ran only once would not
+      // be cached by the server.
       for (let reading = 0; reading < 20; reading += 1)
         expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
       expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
-      // Looks between those from the beginning are short, too.
+      // Reads between two full ones are short, too.
       nowMs -= 16_000 - 1;
       expect(floors.isFullDue(nowMs)).toBe(false);
-      await expectPages(look, 0, 600);
+      await expectPages(readHeads, 0, 600);
       expect((await pass({ floors: floors.of([3]) })).get(3)?.events).toHaveLength(50);
     },
     120_000,

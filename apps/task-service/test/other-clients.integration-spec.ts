@@ -16,8 +16,7 @@ const urn = (name: string): string => `urn:message:${NAMESPACE}:${name}`;
 const addressOf = (endpoint: string): string => `rabbitmq://localhost/vhost/${endpoint}?temporary=true`;
 
 /**
- * What MassTransit 8 puts on the wire, after its published envelope format: every member, null where it has
- * nothing to say.
+ * Returns an envelope as MassTransit 8 sends it, following its published format: all members, null if unset.
  */
 function massTransitEnvelope(messageType: string[], message: object, addresses: object = {}) {
   return {
@@ -49,7 +48,7 @@ function massTransitEnvelope(messageType: string[], message: object, addresses: 
   };
 }
 
-describe('a client that is not ours', () => {
+describe('a MassTransit or plain AMQP client', () => {
   let service: TaskFixture;
   let main: BrokerManagement;
   let scheduling: BrokerManagement;
@@ -84,12 +83,12 @@ describe('a client that is not ours', () => {
     main = service.brokers.main.management;
     scheduling = service.brokers.scheduling.management;
     await service.watch(ScheduledMessageEvent);
-    // MassTransit receives through an exchange of the queue's name.
+    // MassTransit receives through an exchange with the name of the queue.
     for (const endpoint of [REPLIES, FAULTS]) await scheduling.bindQueue(endpoint, endpoint);
   });
   afterAll(() => service.close());
 
-  it('publishes in a MassTransit envelope, under the message’s own type and the interfaces it implements', async () => {
+  it('publishes in a MassTransit envelope with a foreign type and the contract that it implements', async () => {
     const types = ['urn:message:Customers.Internal:BusinessUnitActivated', urn('IBusinessUnitChangeV1')];
     const message = { ...change(951), timeZone: null, introducedLater: { nested: true } };
     await sendWrapped(main, 'IBusinessUnitChangeV1', massTransitEnvelope(types, message));
@@ -106,7 +105,7 @@ describe('a client that is not ours', () => {
   it.each([
     ['Succeeded', { facilityId: 953 }, { facilityId: 953, scheduleName: 'facility-953', replaced: false }],
     ['Failed', { facilityId: 953, schedule: '@daily' }, { facilityId: 953, code: 'InvalidSchedule' }],
-  ])('is answered %s at the responseAddress of its envelope', async (outcome, message, answer) => {
+  ])('gets the reply %s at the responseAddress of its envelope', async (outcome, message, answer) => {
     const addresses = { responseAddress: addressOf(REPLIES), faultAddress: addressOf(FAULTS) };
     const request = massTransitEnvelope([urn(REQUEST)], message, { ...addresses, requestId: randomUUID() });
     await sendWrapped(scheduling, REQUEST, request);
@@ -123,7 +122,7 @@ describe('a client that is not ours', () => {
   it.each([
     ['the faultAddress', { responseAddress: addressOf(REPLIES), faultAddress: addressOf(FAULTS) }, FAULTS],
     ['the responseAddress without one', { responseAddress: addressOf(REPLIES), faultAddress: null }, REPLIES],
-  ])('is told at %s that the service broke down over its request', async (_where, addresses, endpoint) => {
+  ])('gets a fault at %s if its request fails', async (_where, addresses, endpoint) => {
     await service.database.query('ALTER TABLE task.triggers ADD CONSTRAINT broken CHECK (false) NOT VALID');
     const message = { facilityId: 954, requestedBy: null };
     const request = massTransitEnvelope([urn(REQUEST)], message, { ...addresses, requestId: randomUUID() });
@@ -147,7 +146,7 @@ describe('a client that is not ours', () => {
     for (const queue of [REPLIES, FAULTS]) expect(await scheduling.get(queue, 1)).toEqual([]);
   });
 
-  it('undoes nothing with a request that comes again after a later one, and gets its first answer', async () => {
+  it('gets the first reply to a redelivered request, which does not undo a later one', async () => {
     const addresses = { responseAddress: addressOf(REPLIES), requestId: randomUUID() };
     const request = massTransitEnvelope([urn(REQUEST)], { facilityId: 956 }, addresses);
     const answers: unknown[] = [];
@@ -171,7 +170,7 @@ describe('a client that is not ours', () => {
       { headers: { 'MT-Response-Address': addressOf(REPLIES), 'MT-Request-Id': CONVERSATION } },
       CONVERSATION,
     ],
-  ])('asks in raw JSON and is answered at %s', async (_where, properties, requestId) => {
+  ])('sends raw JSON and gets the reply at %s', async (_where, properties, requestId) => {
     await send(scheduling, REQUEST, { facilityId: 955 }, properties);
     const { body, properties: answered } = await take(REPLIES);
     const answer = JSON.parse(body);

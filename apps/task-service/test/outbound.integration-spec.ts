@@ -10,7 +10,7 @@ import { partitionOf } from '../src/outbound/outbound-event';
 import { NAMESPACE, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** What Kubernetes asks before it sends requests to a replica. */
+/** The readiness probe of the Kubernetes manifest. */
 const PROBE = /path: (\/health\/ready\S*)/.exec(
   readFileSync(join(__dirname, '../../../k8s/base/task-service/deployment.yaml'), 'utf8'),
 )?.[1] as string;
@@ -54,13 +54,13 @@ describe('the outbound proxy', () => {
     await Promise.all([database.stop(), mainBus.stop()]);
   });
 
-  it('keeps an event that no queue wants, says why, and publishes it once one does', async () => {
+  it('keeps an event without a bound queue, records why, and publishes it once a queue is bound', async () => {
     const first = await post({ ...BODY, facilityId: 400 });
     const second = await post({ ...BODY, facilityId: 400 });
     await eventually(async () => {
       const [head, follower] = await stored();
       expect(head).toMatchObject({ last_error: expect.stringContaining('MessageReturnedError') });
-      // What follows it for the same facility and type is held back, not tried.
+      // The next event of the same facility and type is held back without an attempt.
       expect(follower).toMatchObject({ attempts: 0 });
     });
     await service.watch(ScheduleCreatedEvent);
@@ -96,9 +96,9 @@ describe('the outbound proxy', () => {
     expect(published).toEqual(created);
   });
 
-  it('publishes the other partitions although the passes over one of them fail', async () => {
+  it('publishes the other partitions while passes over one of them fail', async () => {
     const partition = partitionOf(1_000);
-    // The message is refused, and that cannot be noted.
+    // Publishing the message fails, and so does recording that failure.
     await service.database.query(
       'ALTER TABLE task.outbox ADD CONSTRAINT broken CHECK (attempts < 19) NOT VALID',
     );
@@ -116,7 +116,7 @@ describe('the outbound proxy', () => {
     await isDrained();
   });
 
-  it('answers 201 while the broker is away, and drains in order when it is back', async () => {
+  it('responds with 201 while the broker is down, and drains in order afterwards', async () => {
     await mainBus.refuse();
     const created: string[] = [];
     for (let index = 0; index < 20; index += 1)
@@ -124,16 +124,16 @@ describe('the outbound proxy', () => {
     const waiting = await stored();
     expect(waiting).toHaveLength(20);
     await service.api.get('/health/ready').expect(503);
-    // The schedules above were accepted, so nothing may stop sending more of them here.
+    // The replica accepted the schedules above, so the probe must keep sending requests to it.
     await service.api.get(PROBE).expect(200);
     await service.api.get('/health/live').expect(200);
     await mainBus.restore();
     const published = await publishedFor(420, 20);
-    // An event whose confirm was lost may come twice; the order of their first coming is the order of
+    // An event whose confirm was lost may be published twice. First publications are in the order of
     // creation.
     expect([...new Set(published)]).toEqual(created);
     await isDrained();
-    // An outage is nobody's refusal.
+    // An outage does not count as an attempt.
     expect(waiting.every(({ attempts }) => attempts === 0)).toBe(true);
   });
 
@@ -144,10 +144,10 @@ describe('the outbound proxy', () => {
     await isDrained();
   });
 
-  it('parks an event at its twentieth refusal, counts it, and lets the others go', async () => {
+  it('parks an event after 20 attempts, counts it, and publishes the others', async () => {
     permitFaults();
     const parkedBefore = await parkedTotal(service);
-    // Somebody declared its exchange differently.
+    // Declares the event's exchange with another type.
     const exchange = exchangeName(NAMESPACE, 'TaskInstanceCompletedEvent');
     await onBroker(service, (channel) => channel.assertExchange(exchange, 'topic', { durable: true }));
     const insert = `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, attempts)
@@ -169,7 +169,7 @@ describe('the outbound proxy', () => {
     await service.database.query('DELETE FROM task.outbox');
   });
 
-  it('counts no refusal for the events beside one that the broker refuses, and sends an event without subscribers', async () => {
+  it('counts no attempt for other events when the broker refuses one, and sends events without subscribers', async () => {
     const exchange = exchangeName(NAMESPACE, 'ScheduledMessageEvent');
     const { scheduling } = service.brokers;
     await onBroker({ brokers: { main: scheduling } }, async (channel) => {
@@ -221,7 +221,7 @@ describe('the outbound proxy', () => {
     await service.database.query('DELETE FROM task.outbox');
   });
 
-  it('answers 503 in bounded time while the database is away, and recovers by itself', async () => {
+  it('responds with 503 in bounded time while the database is down, and recovers by itself', async () => {
     await database.refuse();
     const startedAt = performance.now();
     const answer = await service.api.post('/Schedules').set(PARTNER).send(BODY).expect(503);
@@ -233,13 +233,13 @@ describe('the outbound proxy', () => {
     await isDrained();
   });
 
-  it('answers 503 in bounded time while the database is frozen, and recovers by itself', async () => {
+  it('responds with 503 in bounded time while the database is frozen, and recovers by itself', async () => {
     database.freeze();
     const startedAt = performance.now();
     const answers = await Promise.all(
       service.apis.map(async (api) => api.post('/Schedules').set(PARTNER).send(BODY).expect(503)),
     );
-    // A statement under way is given up after 12 s; a new connection after 3 s.
+    // A running statement times out after 12 s, a new connection after 3 s.
     expect(performance.now() - startedAt).toBeLessThan(FROZEN_LIMIT_MS);
     for (const answer of answers) {
       expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
@@ -253,7 +253,7 @@ describe('the outbound proxy', () => {
     await isDrained();
   }, 60_000);
 
-  it('lets a short outage of the database pass unnoticed', async () => {
+  it('retries through a short outage of the database', async () => {
     await database.refuse();
     const answer = service.api
       .post('/Schedules')

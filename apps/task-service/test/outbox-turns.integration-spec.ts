@@ -66,7 +66,7 @@ describe('facilities that share a partition of the outbox', () => {
     expect(firstTimes).toEqual(Array.from({ length: firstTimes.length }, (_, index) => index + 1));
   }, 120_000);
 
-  it('all get their turn, however many have a backlog', async () => {
+  it('are all published in turn, even if many have a backlog', async () => {
     await store(BUSY, BACKLOG);
     for (const facilityId of NEIGHBOURS) await store(facilityId, 60);
     await store(NEIGHBOUR, 3);

@@ -4,7 +4,9 @@ import type { TaskFixture } from './task-fixture';
 
 const MEBIBYTE = 1_024 * 1_024;
 const FACILITY = 7_001;
-/** The largest template that is accepted, nearly: with characters of two bytes, and of an escape in JSON. */
+/**
+ * Nearly the largest template that is accepted, with two-byte characters and characters that JSON escapes.
+ */
 const TEMPLATE = { text: 'é'.repeat(8_000), lines: '\n'.repeat(4_000) };
 const LONG_TEXT = `${'ü'.repeat(3_000)}${'"'.repeat(1_000)}`;
 
@@ -79,24 +81,27 @@ describe('pages of a list', () => {
       count: 250,
     },
     { path: '/Calendars', member: 'calendars', id: 'calendarId', query: {}, count: 60 },
-  ])('$path have 1 MiB at most, and together every row once', async ({ path, member, id, query, count }) => {
-    for (const pageSize of [1_000, 100, 7]) {
-      const pages = await read(path, { ...query, pageSize });
-      const rows = pages.map(({ body }) => body[member] as Record<string, string>[]);
-      for (const [index, { text }] of pages.entries()) {
-        expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MEBIBYTE);
-        expect(rows[index]?.length).toBeLessThanOrEqual(pageSize);
-        // None is shorter than it has to be.
-        if (index < pages.length - 1 && (rows[index]?.length ?? 0) < pageSize)
-          expect(Buffer.byteLength(text)).toBeGreaterThan(0.9 * MEBIBYTE);
+  ])(
+    '$path have at most 1 MiB, and together contain every row once',
+    async ({ path, member, id, query, count }) => {
+      for (const pageSize of [1_000, 100, 7]) {
+        const pages = await read(path, { ...query, pageSize });
+        const rows = pages.map(({ body }) => body[member] as Record<string, string>[]);
+        for (const [index, { text }] of pages.entries()) {
+          expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MEBIBYTE);
+          expect(rows[index]?.length).toBeLessThanOrEqual(pageSize);
+          // No page is shorter than necessary.
+          if (index < pages.length - 1 && (rows[index]?.length ?? 0) < pageSize)
+            expect(Buffer.byteLength(text)).toBeGreaterThan(0.9 * MEBIBYTE);
+        }
+        const ids = rows.flat().map((row) => row[id]);
+        expect(ids).toHaveLength(count);
+        expect(new Set(ids).size).toBe(count);
       }
-      const ids = rows.flat().map((row) => row[id]);
-      expect(ids).toHaveLength(count);
-      expect(new Set(ids).size).toBe(count);
-    }
-  });
+    },
+  );
 
-  it('of small rows are as long as they are asked for', async () => {
+  it('of small rows have the requested size', async () => {
     const facilityId = FACILITY + 1;
     await service.database.query(
       `INSERT INTO task.instances (task_instance_id, schedule_id, facility_id, name, due_at)
@@ -107,7 +112,7 @@ describe('pages of a list', () => {
     expect(pages.map(({ body }) => (body['instances'] as object[]).length)).toEqual([1_000, 1]);
   });
 
-  it('of one state of a schedule look at 5,000 instances each, and together show every one once', async () => {
+  it('of a schedule filtered by status scan 5,000 instances each, and together return every match once', async () => {
     const facilityId = FACILITY + 2;
     const created = await service.api
       .post('/Schedules')
@@ -127,10 +132,10 @@ describe('pages of a list', () => {
     expect((await read('/Instances', { ...query, pageSize: 1 })).length).toBeLessThanOrEqual(5);
     const all = await read('/Instances', { ...query, status: 'Completed', pageSize: 1_000 });
     expect(all.flatMap(({ body }) => body['instances'])).toHaveLength(11_997);
-    // Who may not see the facility learns no more than of a schedule that there is not: no instant by the key
-    // of a page.
-    for (const asked of [query, { ...query, scheduleId: randomUUID() }]) {
-      const { body } = await service.api.get('/Instances').query(asked).set(CUSTOMER).expect(200);
+    // A caller without access to the facility gets the same response as for a schedule that does not exist.
+    // In particular, the page key reveals no instant.
+    for (const filter of [query, { ...query, scheduleId: randomUUID() }]) {
+      const { body } = await service.api.get('/Instances').query(filter).set(CUSTOMER).expect(200);
       expect(body).toEqual({ instances: [], nextPageKey: null });
     }
   });

@@ -4,7 +4,7 @@ import { eventually } from '@platform/testing';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** HTTP has eight connections: six for reads, two for those of one caller. */
+/** HTTP gets eight of these connections: six for reads, of which one caller may use two. */
 const POOL = { DATABASE_POOL_SIZE: '14', DATABASE_POOL_CONSUMERS: '4', DATABASE_POOL_RELAY: '2' };
 
 const READS = [
@@ -35,7 +35,7 @@ describe('reads of one caller', () => {
   afterEach(() => service.database.query('ROLLBACK'));
   afterAll(() => service.close());
 
-  it('leave other callers their connections, and beyond a hundred that wait are refused', async () => {
+  it('leave connections for other callers, and are refused when 100 of them wait', async () => {
     const before = await value('task_read_refusals_total', { bound: 'share' });
     await service.database.query('BEGIN');
     await service.database.query('LOCK TABLE task.calendars IN ACCESS EXCLUSIVE MODE');
@@ -61,7 +61,7 @@ describe('reads of one caller', () => {
       expect(body.type).toBe('urn:platform:problem:too-many-reads-at-once');
       expect(headers['retry-after']).toBe('1');
     }
-    // The others got their turn, or waited for three seconds.
+    // The others got their turn, or gave up after waiting three seconds.
     const statuses = new Set(answers.map(({ status }) => status));
     expect([...statuses].filter((status) => ![200, 429, 503].includes(status))).toEqual([]);
     await service.api.get('/Calendars').set(PARTNER).expect(200);

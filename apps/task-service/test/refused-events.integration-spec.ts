@@ -13,7 +13,7 @@ const COMPLETED = exchangeName(NAMESPACE, 'TaskInstanceCompletedEvent');
 const FULL_QUEUE = 'slow-subscriber';
 const FACILITIES = [610, 611, 612, 613, 614, 615];
 const EVENTS_PER_FACILITY = 4;
-/** Far below the pause of a bus. */
+/** Far below the time for which a bus is paused. */
 const QUICK_MS = 900;
 
 interface OutboxRow {
@@ -24,7 +24,7 @@ interface OutboxRow {
   parkedAt: Date | null;
 }
 
-describe('events of a type that one subscriber refuses', () => {
+describe('events of a type that one subscriber rejects', () => {
   let service: TaskFixture;
   let connection: ChannelModel;
   let channel: Channel;
@@ -58,7 +58,7 @@ describe('events of a type that one subscriber refuses', () => {
       expect((await channel.checkQueue(FULL_QUEUE)).messageCount).toBe(1);
     });
   };
-  /** Posts a schedule and gives how long its event took to arrive. */
+  /** Creates a schedule. Returns the time until its event arrived, in ms. */
   const postAndWait = async (facilityId: number, arrivals: Map<string, number>): Promise<number> => {
     const startedAt = performance.now();
     const body = { facilityId, name: 'Round', schedule: '0 9 * * *' };
@@ -85,7 +85,7 @@ describe('events of a type that one subscriber refuses', () => {
     await service.close();
   });
 
-  it('wait in order and are counted, while all others flow; nobody else gets them again and again', async () => {
+  it('wait in order and are counted, delay no others, and are not republished to healthy subscribers', async () => {
     const arrivals = new Map<string, number>();
     const { queue } = await channel.assertQueue('', { exclusive: true });
     await channel.bindQueue(queue, exchangeName(NAMESPACE, 'ScheduleCreatedEvent'), '');
@@ -116,7 +116,8 @@ describe('events of a type that one subscriber refuses', () => {
       for (const facilityId of FACILITIES) latencies.push(await postAndWait(facilityId, arrivals));
     expect(Math.max(...latencies)).toBeLessThan(QUICK_MS);
 
-    // Nothing left, and what a healthy subscriber has of them is a head per facility at most and the probes.
+    // All events are still stored. A healthy subscriber has received at most the first one per facility, and
+    // the probes.
     expect(await outbox()).toHaveLength(FACILITIES.length * EVENTS_PER_FACILITY);
     const early = await service.received(TaskInstanceCompletedEvent, 0);
     expect(early.length).toBeLessThan(FACILITIES.length + 10);
@@ -134,29 +135,31 @@ describe('events of a type that one subscriber refuses', () => {
     expect(await service.database.query('SELECT 1 FROM task.outbox_pauses')).toEqual([]);
   }, 120_000);
 
-  it('flow around one row that cannot be read or sent, wherever it lies', async () => {
+  it('are published past rows that cannot be read or sent', async () => {
     permitFaults();
-    const spoilt: Readonly<Record<string, string>> = {
-      'breaks its contract': `message = '{}'`,
-      'is no object': `message = 'null'`,
+    const damages: Readonly<Record<string, string>> = {
+      'violates its contract': `message = '{}'`,
+      'is not an object': `message = 'null'`,
       'has no headers': `trace_headers = 'null'`,
       'has strange headers': `trace_headers = '{"traceparent": 5, "x": {"!": "odd"}}'`,
-      'has attempts without end': `message = '[]', attempts = 2147483647`,
+      'has the maximum number of attempts': `message = '[]', attempts = 2147483647`,
       'is of a type of a later release': `message_type = 'LaterEvent'`,
-      'is larger than any receiver takes': `message = json_build_object('facilityId', repeat('x', 2000000))`,
-      'is nested without end': `message = (repeat('[', 6000) || repeat(']', 6000))::json`,
+      'is larger than any receiver accepts': `message = json_build_object('facilityId', repeat('x', 2000000))`,
+      'is nested 6,000 levels deep': `message = (repeat('[', 6000) || repeat(']', 6000))::json`,
     };
     const facilities = Array.from({ length: 20 }, (_, index) => 630 + index);
     const chosen = fc.sample(fc.uniqueArray(fc.nat(19), { minLength: 8, maxLength: 8 }), 1)[0] as number[];
-    // In one transaction, so that none has gone before it is spoilt.
+    // In one transaction, so that no event is published before it is damaged.
     await service.database.query('BEGIN');
-    const planted = new Set<string>();
-    for (const [position, change] of chosen.map((at, index) => [at, Object.values(spoilt)[index]] as const)) {
+    const damaged = new Set<string>();
+    for (const [position, change] of chosen.map(
+      (at, index) => [at, Object.values(damages)[index]] as const,
+    )) {
       const messageId = await complete(facilities[position % 20] as number);
       await service.database.query(`UPDATE task.outbox SET ${String(change)} WHERE message_id = $1`, [
         messageId,
       ]);
-      planted.add(messageId);
+      damaged.add(messageId);
       await complete(facilities[(position + 1) % 20] as number);
     }
     const healthy: string[] = [];
@@ -164,7 +167,7 @@ describe('events of a type that one subscriber refuses', () => {
     await service.database.query('COMMIT');
     await eventually(
       async () => {
-        const left = (await outboxIds()).filter((id) => !planted.has(id));
+        const left = (await outboxIds()).filter((id) => !damaged.has(id));
         const heldBack = await service.database.query<{ id: string }>(
           `SELECT event.message_id AS id FROM task.outbox AS event JOIN task.outbox AS bad USING (facility_id, message_type)
            WHERE bad.attempts > 0 AND bad.parked_at IS NULL AND bad.sequence < event.sequence`,
@@ -180,7 +183,7 @@ describe('events of a type that one subscriber refuses', () => {
     expect(await service.database.query('SELECT 1 FROM task.outbox_pauses')).toEqual([]);
   }, 60_000);
 
-  it('go on at once when a clock that was ahead has set their next attempt, as a type does with its next probe', async () => {
+  it('are retried at once if a clock set ahead has set their next attempt, or the next probe of their type', async () => {
     await service.database.query(
       `INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
        VALUES ('TaskInstanceCompletedEvent', 'unconfirmed', 'test', now() + interval '5 minutes')`,
@@ -200,7 +203,7 @@ describe('events of a type that one subscriber refuses', () => {
     );
   });
 
-  it('are parked at the twentieth refusal, with the reason', async () => {
+  it('are parked after 20 attempts, with the reason', async () => {
     permitFaults();
     await fillSubscriber();
     await complete(620, 19);
@@ -223,7 +226,7 @@ const completion = (facilityId: number) => ({
   completedBy: { personId: null, name: null, persona: 1 },
 });
 
-/** Labels of the refusals that were counted. */
+/** Returns the labels of all refusals counted so far. */
 async function refusedMetric({ apps }: TaskFixture): Promise<Partial<Record<string, string | number>>[]> {
   const counters = await Promise.all(
     apps.map((app) => app.get(Metrics).counter('task_outbox_refused_total', '').get()),

@@ -7,7 +7,7 @@ import type { TaskFixture } from './task-fixture';
 
 type Examination = Parameters<ReconciliationRepository['examine']>[2];
 
-/** The database refuses every page with this schedule. */
+/** A repository whose pages time out if they contain the slow schedule. */
 class SlowPages extends ReconciliationRepository {
   readonly limits: number[] = [];
   slow = '';
@@ -22,14 +22,14 @@ class SlowPages extends ReconciliationRepository {
   }
 }
 
-describe('a page of schedules that the database does not read in time', () => {
+describe('a page of schedules whose query times out', () => {
   let service: TaskFixture;
   beforeAll(async () => {
     service = await startTaskService();
   });
   afterAll(() => service.close());
 
-  it('is examined in parts, and the schedule alone is named', async () => {
+  it('is examined in smaller parts, and only the slow schedule is reported', async () => {
     const create = async (facilityId: number): Promise<string> => {
       const body = { facilityId, name: 'Round', schedule: '0 9 * * *' };
       return (await service.api.post('/Schedules').set(PARTNER).send(body).expect(201)).body.scheduleId;

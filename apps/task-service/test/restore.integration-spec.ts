@@ -12,7 +12,7 @@ import type { TaskFixture } from './task-fixture';
 
 const OPERATIONS = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8');
 
-/** The documented command, literally. */
+/** Returns the command exactly as documented. */
 function documented(program: 'pg_dump' | 'psql' | 'pg_restore'): string {
   const line = OPERATIONS.split('\n').find((each) => each.startsWith(`    ${program} `));
   if (line === undefined) throw new Error(`docs/operations.md has no command with ${program}`);
@@ -38,7 +38,7 @@ describeWithClient('the documented backup', () => {
     execFileSync('sh', ['-c', documented(program)], { env, cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   };
 
-  /** To a database where the roles are, and nothing of the service. */
+  /** Restores the backup to a database that has the roles, but nothing of the service. */
   const restore = async (): Promise<void> => {
     const role = decodeURIComponent(new URL(service.database.url).username);
     run('psql');
@@ -56,11 +56,11 @@ describeWithClient('the documented backup', () => {
     await service.close();
   });
 
-  it('restores without an error where the roles are not there, and reconciliation does what was on its way', async () => {
+  it('restores without errors for missing roles, and reconciliation makes up for events in transit', async () => {
     await service.watch(ScheduleCreatedEvent);
     const body = { facilityId: 950, name: 'Round', schedule: '0 9 * * *' };
     await service.api.post('/Schedules').set(PARTNER).send(body).expect(201);
-    // Published, and its receiver is never to pass it on.
+    // The event is published, but its receiver never forwards it.
     await service.received(ScheduleCreatedEvent, 1);
     await eventually(async () =>
       expect(await service.database.query('SELECT 1 FROM task.outbox')).toEqual([]),

@@ -30,7 +30,7 @@ describe('while the clocks of the database and the replica differ', () => {
   });
   afterAll(() => service.close());
 
-  it.each([-31_000, 31_000])('by %d ms nothing is forgotten', async (differenceMs) => {
+  it.each([-31_000, 31_000])('by %d ms, nothing is purged', async (differenceMs) => {
     const schedule = { facilityId: 77, name: 'Inspect', schedule: '0 9 * * 1' };
     const { body } = await service.api.post('/Schedules').set(PARTNER).send(schedule).expect(201);
     for (const table of ['instances', 'released_instances'])

@@ -29,18 +29,21 @@ describe('retention of', () => {
   afterAll(() => service.close());
 
   describe('old instances', () => {
-    /** Of one schedule, with a status each; gives the schedule. */
+    /**
+     * Creates a schedule with 1,200 instances per entry of `statuses`, which maps a status to the age of its
+     * instances. Returns the schedule's id.
+     */
     const addInstances = async (statuses: Readonly<Record<string, string>>): Promise<string> => {
       const schedule = { facilityId: 77, name: 'Inspect', schedule: '0 9 * * 1' };
       const { body } = await service.api.post('/Schedules').set(PARTNER).send(schedule).expect(201);
       const { scheduleId } = body as { scheduleId: string };
-      for (const [status, dueAt] of Object.entries(statuses))
+      for (const [status, age] of Object.entries(statuses))
         await service.database.query(
           `INSERT INTO task.${status === 'Released' ? 'released_instances' : 'instances'}
            (schedule_id, facility_id, name, due_at, status, completed_at)
          SELECT $1, 77, $2, now() - $3::interval - n * interval '1 minute', $4, CASE WHEN $4 = 'Completed' THEN now() END
          FROM generate_series(1, 1200) AS n`,
-          [scheduleId, status, dueAt, status === 'Released' ? 'Cancelled' : status.split(' ')[0]],
+          [scheduleId, status, age, status === 'Released' ? 'Cancelled' : status.split(' ')[0]],
         );
       return scheduleId;
     };
@@ -50,24 +53,24 @@ describe('retention of', () => {
         [scheduleId],
       );
 
-    it('are forgotten after the configured days once they are completed or cancelled; pending and younger ones stay', async () => {
+    it('are purged after the configured days if completed or cancelled, while pending and newer ones stay', async () => {
       const scheduleId = await addInstances({
         Completed: '101 days',
         Cancelled: '102 days',
         Released: '101 days',
         Pending: '103 days',
-        'Completed lately': '98 days',
+        'Completed recently': '98 days',
       });
       const job = service.app.get(InstanceRetentionJob);
       expect(await Promise.all([job.run(), job.run()]).then(([one, other]) => one + other)).toBe(3_600);
       expect(await left(scheduleId)).toEqual([
-        { name: 'Completed lately', count: 1_200 },
+        { name: 'Completed recently', count: 1_200 },
         { name: 'Pending', count: 1_200 },
       ]);
       expect(await job.run()).toBe(0);
     });
 
-    it('are kept for longer than generation goes back, which would make them again', () => {
+    it('are kept longer than generation catches up, which would create them again', () => {
       const load = (days: string) =>
         loadTaskServiceConfig({
           ...environment('http://127.0.0.1:9'),
@@ -110,7 +113,7 @@ describe('retention of', () => {
       return Object.keys(ids).filter((name) => there.has(ids[name] ?? ''));
     };
 
-    it('are forgotten after the configured days once nothing refers to them; all others stay', async () => {
+    it('are purged after the configured days if nothing refers to them, while all others stay', async () => {
       const job = service.app.get(RemovedScheduleRetentionJob);
       const key = randomUUID();
       const ids = {
@@ -142,19 +145,19 @@ describe('retention of', () => {
       const purged = await Promise.all([job.run(), job.run()]);
       expect(purged[0] + purged[1]).toBe(1);
       expect(await left(ids)).toEqual(Object.keys(ids).filter((name) => name !== 'old'));
-      const noted = 'SELECT 1 FROM task.schedules WHERE schedule_id = $1 AND removed_at IS NOT NULL';
-      expect(await service.database.query(noted, [ids.removedByTheOldRelease])).toHaveLength(1);
+      const dated = 'SELECT 1 FROM task.schedules WHERE schedule_id = $1 AND removed_at IS NOT NULL';
+      expect(await service.database.query(dated, [ids.removedByTheOldRelease])).toHaveLength(1);
       await service.api.get(`/Schedules/${ids.old}`).set(PARTNER).expect(404);
       await remove(ids.old).expect(404);
       expect(await create(key)).not.toBe(ids.old);
-      // What held them goes by its own retention.
+      // The rows that refer to them have a retention of their own.
       await service.database.query('DELETE FROM task.instances WHERE facility_id = 78');
       await service.database.query('DELETE FROM task.releases');
       expect(await job.run()).toBe(4);
       expect(await left(ids)).toEqual(['young', 'active', 'paused', 'removedByTheOldRelease']);
     });
 
-    it('that stay are passed over, page by page, and a locked one holds up nothing', async () => {
+    it('that stay are skipped page by page, and a locked one delays nothing', async () => {
       const job = service.app.get(RemovedScheduleRetentionJob);
       await service.database.query(
         `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
@@ -190,7 +193,7 @@ describe('retention of', () => {
         [facilityId, count],
       );
 
-    it('are forgotten after the configured days, in batches, by the service’s own role; younger ones stay', async () => {
+    it('are purged after the configured days, in batches, by the service’s own role, while newer ones stay', async () => {
       await addFires(600, 2_500, `now() - interval '8 days'`);
       await addFires(601, 3, `now() - interval '6 days'`);
       expect(await service.app.get(FireRetentionJob).run()).toBe(2_500);
@@ -202,7 +205,7 @@ describe('retention of', () => {
 
     const MONTH = `SELECT tableoid::regclass::text AS month FROM task.fires WHERE facility_id = $1`;
 
-    it('go to the table of their month, which is there a month before it is needed', async () => {
+    it('are stored in the partition of their month, which exists a month in advance', async () => {
       await service.app.get(FireRetentionJob).run();
       const from = `date_trunc('month', now(), 'UTC') + interval '2 months'`;
       for (const [facilityId, at] of [
@@ -219,7 +222,7 @@ describe('retention of', () => {
         `SELECT to_char(${from}, '"task.fires_"YYYY_MM') AS first,
          to_char(${from} + interval '2 months', '"task.fires_"YYYY_MM') AS last`,
       );
-      // As the previous release writes.
+      // The statement of the previous release.
       await service.database.query(
         `INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
        VALUES (613, ${from} - interval '1 ms', false, 0, gen_random_uuid())`,
@@ -230,7 +233,7 @@ describe('retention of', () => {
       expect(await service.database.query(MONTH, [612])).toEqual([{ month: names!.last }]);
     });
 
-    it('go with their month, but for late ones and what a trigger stands on, which are still known', async () => {
+    it('are dropped with their month, except late ones and the last fire of a trigger', async () => {
       await service.app.get(FireRetentionJob).run();
       for (const month of ['2020_01', '2020_02'])
         await service.database.query(`CREATE TABLE task.fires_${month} PARTITION OF task.fires
@@ -264,7 +267,7 @@ describe('retention of', () => {
       ).toEqual([]);
     });
 
-    it('that a wrong clock dated into months to come are moved there in batches, and hold up neither months nor retention', async () => {
+    it('dated into the future by a wrong clock are moved in batches, and block neither partitions nor retention', async () => {
       const database = await createTestDatabase({ migrate });
       const ahead = (months: number) =>
         `date_trunc('month', now(), 'UTC') + interval '${String(months)} months 3 days'`;
@@ -282,7 +285,7 @@ describe('retention of', () => {
       ).initialize();
       const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
       let steps = 0;
-      // As if it were stopped again and again.
+      // Simulates a process that is stopped repeatedly.
       for (let run = 0; run < 30; run += 1)
         await triggers.keepMonths(30, () => {
           steps += 1;
@@ -309,7 +312,7 @@ describe('retention of', () => {
       await database.drop();
     });
 
-    it('go on after a month that was begun and not ended in time', async () => {
+    it('are kept when the creation of a month was interrupted', async () => {
       const database = await createTestDatabase({ migrate });
       await database.query(
         `CREATE TABLE task.fires_2020_03 (LIKE task.fires INCLUDING DEFAULTS INCLUDING INDEXES)`,
@@ -320,7 +323,7 @@ describe('retention of', () => {
       await database.query(
         `ALTER TABLE task.trigger_fires ADD CONSTRAINT fires_2020_03_elsewhere CHECK (scheduled_at < '2020-03-01' OR scheduled_at >= '2020-04-01') NOT VALID`,
       );
-      // As the previous release calls it.
+      // The call of the previous release.
       await database.query('SELECT task.keep_fires(30)');
       expect(
         await database.query('SELECT facility_id, tableoid::regclass::text AS month FROM task.fires'),
@@ -332,7 +335,7 @@ describe('retention of', () => {
       await database.drop();
     });
 
-    it('wait for no look through those that are there when a month is made', async () => {
+    it('are not scanned when the partition of a month is created', async () => {
       const database = await createTestDatabase({ migrate });
       const client = new Client(database.url);
       const notices: string[] = [];
@@ -352,7 +355,7 @@ describe('retention of', () => {
       await database.drop();
     });
 
-    it('survive the migration, and the way back', async () => {
+    it('survive the migration and its reversal', async () => {
       const database = await createTestDatabase({ migrate });
       const runner = { query: (sql: string) => database.query(sql) } as unknown as QueryRunner;
       const migration = new FiresByMonth1800000003000();
@@ -370,7 +373,7 @@ describe('retention of', () => {
       await database.drop();
     });
 
-    it('stay while their trigger stands on them, so that a long pause cannot repeat an occurrence', async () => {
+    it('stay while they are the last of their trigger, so that a long pause cannot repeat an occurrence', async () => {
       await service.database.query(
         `INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
        VALUES (602, 'facility-602', 'g', 'j', '0 2 * * *', 'UTC', 'PAUSED', now() - interval '9 days')`,
@@ -380,8 +383,8 @@ describe('retention of', () => {
     });
   });
 
-  describe('facilities with more released instances than they may have', () => {
-    it('are looked for in steps that read no more than they may, one behind the other', async () => {
+  describe('facilities with too many released instances', () => {
+    it('are found in consecutive steps with a bounded number of index entries', async () => {
       const facilities = [71, 72, 73, 74];
       for (const facilityId of facilities)
         await service.database.query(

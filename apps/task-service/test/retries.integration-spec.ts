@@ -11,19 +11,19 @@ import { GenerationTriggersService } from '../src/recurring-generation/generatio
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** Waits inside the process pass a thousand times as fast here; those in the broker take their time. */
+/** Speed-up of delays inside the process. Delays in the broker take their real time. */
 const SPEED = 1_000;
 const TEN_MS_TO_100_S = [10, 100, 1_000, 10_000, 100_000];
 
-/** The limits table of the task messaging spec, on a real broker and a real database. */
+/** Covers the limits table of the task messaging spec, with a real broker and database. */
 describe('retries', () => {
   let service: TaskFixture;
   let database: TcpProxy;
   let main: PlainBus;
   let scheduling: PlainBus;
   const waitsMs: number[] = [];
-  /** Done during the wait of that length. */
-  const during = new Map<number, () => Promise<unknown>>();
+  /** Work to run during the delay of this length in ms. */
+  const duringDelay = new Map<number, () => Promise<unknown>>();
 
   beforeAll(async () => {
     service = await startTaskService({
@@ -32,7 +32,7 @@ describe('retries', () => {
         ...SYSTEM_CLOCK,
         sleep: async (durationMs, signal) => {
           waitsMs.push(durationMs);
-          await during.get(durationMs)?.();
+          await duringDelay.get(durationMs)?.();
           await sleep(durationMs / SPEED, signal);
         },
       },
@@ -41,14 +41,14 @@ describe('retries', () => {
   });
   beforeEach(() => {
     waitsMs.splice(0);
-    during.clear();
+    duringDelay.clear();
   });
   afterAll(async () => {
     await service.close();
     await database.stop();
   });
 
-  /** As long as this stands, the last statement for the facility fails. */
+  /** Makes the last statement for the facility fail until `repair`. */
   const breakFacility = (table: string, facilityId: number) =>
     service.database.query(
       `ALTER TABLE task.${table} ADD CONSTRAINT broken CHECK (facility_id <> ${String(facilityId)}) NOT VALID`,
@@ -68,7 +68,7 @@ describe('retries', () => {
         changeType: 'Activated',
       });
 
-    it('begin after a real 5 s, and the change is applied then', async () => {
+    it('begin after 5 s, and then apply the change', async () => {
       const endedAtMs: number[] = [];
       const generation = service.app.get(GenerationTriggersService);
       const execute = generation.scheduleAll.bind(generation);
@@ -92,7 +92,7 @@ describe('retries', () => {
       expect(triedAgainAtMs - failedAtMs).toBeGreaterThanOrEqual(5_000);
     });
 
-    it('are five, after 5 s, 30 s, 1 min, 3 min and 5 min; then it is put aside with the reason', async () => {
+    it('are five, after 5 s, 30 s, 1 min, 3 min and 5 min, before it goes to the error queue with the reason', async () => {
       const { management } = service.brokers.main;
       const take = (queue: string) =>
         eventually(async () => {
@@ -105,7 +105,7 @@ describe('retries', () => {
       for (const [index, delayMs] of [5_000, 30_000, 60_000, 180_000, 300_000].entries()) {
         const { body, properties, headers } = await take(retryQueue(QUEUES.businessUnitChange, delayMs));
         expect(headers).toMatchObject({ 'x-retry-attempts': index + 1 });
-        // As the broker does once the wait is over.
+        // Moves the message back, as the broker does after the delay.
         await management.publish('', { body, properties, routingKey: QUEUES.businessUnitChange });
       }
       const { headers } = await take(errorQueue(QUEUES.businessUnitChange));
@@ -141,7 +141,7 @@ describe('retries', () => {
         if (message === undefined) throw new Error(`${queue} is empty`);
         return message;
       });
-    /** Lets a message wait in the broker, but not for so long; gives the waits. */
+    /** Moves a message out of its retry queue without the delay, and records that delay. */
     const passOn = async (delayMs: number, meanwhile?: () => Promise<unknown>): Promise<void> => {
       const { body, properties } = await take(retryQueue(QUEUES.generation, delayMs));
       waitsMs.push(delayMs);
@@ -149,22 +149,22 @@ describe('retries', () => {
       const { management } = service.brokers.scheduling;
       await management.publish('', { body, properties, routingKey: QUEUES.generation });
     };
-    const putAside = async () => {
+    const exhaustRetries = async () => {
       await passOn(10_000);
       await passOn(100_000);
       return (await take(errorQueue(QUEUES.generation))).headers;
     };
 
-    it('are five, from 10 ms to 100 s, after a failure of the database', async () => {
+    it('are five, after 10 ms to 100 s, for a failure of the database', async () => {
       await addSchedule(911, '0 6 * * *');
       await breakFacility('instances', 911);
       await request(911);
-      expect(await putAside()).toMatchObject({ 'x-error-reason': 'failed' });
+      expect(await exhaustRetries()).toMatchObject({ 'x-error-reason': 'failed' });
       expect(waitsMs).toEqual(TEN_MS_TO_100_S);
       await repair('instances');
     });
 
-    it('are five after any other failure, too', async () => {
+    it('are five for any other failure, too', async () => {
       const generation = service.app.get(InstanceGenerationService);
       const generate = generation.generate.bind(generation);
       const spy = jest.spyOn(generation, 'generate').mockImplementation((manager, target) => {
@@ -173,7 +173,7 @@ describe('retries', () => {
       });
       await addSchedule(912, '0 6 * * *');
       await request(912);
-      expect(await putAside()).toMatchObject({ 'x-error-reason': 'failed' });
+      expect(await exhaustRetries()).toMatchObject({ 'x-error-reason': 'failed' });
       expect(waitsMs).toEqual(TEN_MS_TO_100_S);
       spy.mockRestore();
     });
@@ -187,7 +187,7 @@ describe('retries', () => {
       expect(waitsMs).toEqual([10, 100, 1_000, 10_000]);
     });
 
-    it('hold up nobody else, however many facilities fail', async () => {
+    it('do not delay other facilities, however many fail', async () => {
       const failing = Array.from({ length: 30 }, (_, index) => 1_000 + index);
       await service.database.query(
         'ALTER TABLE task.instances ADD CONSTRAINT broken CHECK (facility_id NOT BETWEEN 1000 AND 1029) NOT VALID',
@@ -210,7 +210,7 @@ describe('retries', () => {
   });
 
   describe('of the message store', () => {
-    it('are five, from 10 ms to 100 s, while no connection can be had', async () => {
+    it('are five, after 10 ms to 100 s, while no connection can be opened', async () => {
       await database.refuse();
       const stored = service.app.get(OutboundProxy).transaction((manager) => manager.query('SELECT 1'), {
         deadlineMs: 200_000,
@@ -220,11 +220,11 @@ describe('retries', () => {
       await database.restore();
     });
 
-    it('end with the first connection, and other failures are not retried', async () => {
+    it('end with the first connection, and are not made for other failures', async () => {
       const run = (sql: string) =>
         service.app.get(OutboundProxy).transaction<unknown>((manager) => manager.query(sql));
       await database.refuse();
-      during.set(1_000, () => database.restore());
+      duringDelay.set(1_000, () => database.restore());
       await expect(run('SELECT 1 AS one')).resolves.toEqual([{ one: 1 }]);
       expect(waitsMs).toEqual([10, 100, 1_000]);
       await expect(run('SELECT nonsense')).rejects.toThrow(/nonsense/);

@@ -1,11 +1,11 @@
 /**
- * Statements that fill the task service's database with as many rows of each kind.
+ * Returns statements that fill the task service's database with `rows` rows of each kind.
  *
- * @param instances of these so many, for schedules as many as `rows`
+ * Facility 7 is as old as the service: it has a tenth of all instances, all completed long ago except the
+ * newest. Other facilities have ten schedules each. Facility 1,000,001 is the newest. The main broker has
+ * been down for so long that `rows` events wait.
  *
- * Facility 7 is as old as the service: a tenth of all instances are its, completed long ago but for the
- * newest. The others have ten schedules each; facility 1,000,001 is the newest. The broker has been away for
- * so long that as many events wait.
+ * @param instances number of instances
  */
 export function scaleRowsOfTasks(rows: number, instances = rows): readonly string[] {
   const n = String(rows);
@@ -29,7 +29,7 @@ export function scaleRowsOfTasks(rows: number, instances = rows): readonly strin
     `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
      SELECT 1 + n % ${facilities}, at, at, false, 0, gen_random_uuid()
      FROM generate_series(1, ${n}) AS n, LATERAL (SELECT now() - interval '31 days' + n * interval '1 second' AS at) AS fired`,
-    // A month that is over, and those to come.
+    // The partition of a past month, and those of the next months.
     `CREATE TABLE task.fires_2020_01 PARTITION OF task.fires FOR VALUES FROM ('2020-01-01T00:00Z') TO ('2020-02-01T00:00Z')`,
     `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
      SELECT n, '2020-01-15T00:00Z', '2020-01-15T00:00Z', false, 0, gen_random_uuid() FROM generate_series(1, ${n}) AS n`,
@@ -37,7 +37,7 @@ export function scaleRowsOfTasks(rows: number, instances = rows): readonly strin
     `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
      SELECT n % 15, 1 + n % ${facilities}, gen_random_uuid(), 'ScheduleCreatedEvent', now(), '{}', json_build_object('name', repeat('x', 300))
      FROM generate_series(1, ${n}) AS n`,
-    // The other bus is up, and what goes there waits behind all of that.
+    // The scheduling bus is up; its events are stored behind all the others.
     `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
      SELECT 3, n, gen_random_uuid(), 'ITaskInstanceGenerationRequested', now(), '{}', '{}' FROM generate_series(1, 50) AS n`,
     `INSERT INTO task.inbox (queue, message_id, message_name, applied_at)
@@ -48,8 +48,8 @@ export function scaleRowsOfTasks(rows: number, instances = rows): readonly strin
 }
 
 /**
- * As many schedules of each of 20 facilities, one facility after the other in turns. Synchronous: no vacuum
- * sees a row before its commit is on the disk.
+ * Inserts `each` schedules in each of 20 facilities, in alternating order. The commit is synchronous, because
+ * vacuum marks no row as visible before its commit is on disk.
  */
 export const fillTwentyFacilities = (each: number): string => `
   SET LOCAL synchronous_commit = on;
@@ -58,8 +58,8 @@ export const fillTwentyFacilities = (each: number): string => `
   SELECT gen_random_uuid(), 1 + n % 20, 'Inspect', '0 2 * * *', 'UTC', now(), 'personid:1', 4, 'd' FROM generate_series(1, ${20 * each}) AS n`;
 
 /**
- * Of each of 200 facilities as many instances, and the facilities' schedules. The instances of all come in
- * turns.
+ * Inserts `each` instances and one schedule in each of 200 facilities. The instances alternate between
+ * facilities.
  */
 export const fillBusyFacilities = (each: number): readonly string[] => [
   `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject, created_by_persona,
@@ -72,8 +72,8 @@ export const fillBusyFacilities = (each: number): readonly string[] => [
 ];
 
 /**
- * Of facility 9 as many removed schedules, and after them ten of each other state; of 20 other facilities 900
- * active ones each.
+ * Inserts `removed` removed schedules in facility 9, followed by ten of each other status, and 900 active
+ * schedules in each of 20 other facilities.
  */
 export const fillFacilityWithRemoved = (removed: number): string => `
   INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_at, created_by_subject,
@@ -85,14 +85,12 @@ export const fillFacilityWithRemoved = (removed: number): string => `
     UNION ALL SELECT ${removed} + n, 9, (ARRAY['Active', 'Active', 'Paused'])[1 + n % 3], n % 3 = 1 FROM generate_series(1, 30) AS n
     UNION ALL SELECT n, 100 + n % 20, 'Active', false FROM generate_series(1, 18000) AS n) AS made`;
 
-/** Released instances of one schedule alone. */
+/** Inserts released instances of a single schedule. */
 export const fillReleasedOfOneSchedule = (): string => `
   INSERT INTO task.released_instances (schedule_id, facility_id, name, due_at, status, cancelled_at, cancellation_cause)
   SELECT ${uuid('1')}, 9, 'Inspect', now() + n * interval '1 second', 'Cancelled', now(), 'Pause' FROM generate_series(1, 20000) AS n`;
 
-/**
- * A template that as many instances share, half of them released, and a thousand that nothing has any more.
- */
+/** Inserts a template that `instances` instances share, half of them released, and 1,000 unused templates. */
 export const fillOneTemplate = (instances: number): readonly string[] => [
   `INSERT INTO task.templates (template_id, template, used_at)
    SELECT ${uuid('n')}, json_build_object('n', n)::text, now() - interval '2 days' FROM generate_series(1, 1001) AS n`,
@@ -108,10 +106,10 @@ export const fillOneTemplate = (instances: number): readonly string[] => [
   ),
 ];
 
-/** The identifier of the nth schedule, in SQL. */
+/** Returns SQL for the identifier of the nth schedule. */
 const uuid = (n: string): string => `('00000000-0000-4000-8000-' || lpad((${n})::text, 12, '0'))::uuid`;
 
-/** The identifier of the nth schedule. */
+/** Returns the identifier of the nth schedule. */
 export function scheduleIdOf(n: number): string {
   return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 }

@@ -18,14 +18,14 @@ import { CREATE, connect, instances, outbox, outboxMessage, schedules } from './
 import { migrate } from './task-fixture';
 
 const ROWS = scaleRows();
-/** Of instances there may be more than of the rest: TEST_SCALE_INSTANCES. */
+/** Number of instances. TEST_SCALE_INSTANCES sets it higher than the number of other rows. */
 const INSTANCES = Number(process.env['TEST_SCALE_INSTANCES'] ?? ROWS);
 const MIDDLE = Math.floor(ROWS / 2);
 const PAGE = { after: [], limit: 101 };
 const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000);
 const MANY_FACILITIES = Array.from({ length: 200 }, (_, index) => 10 + index);
 
-/** The last partition has nothing to do. */
+/** The partitions with events. The last one is empty. */
 const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition);
 
 const generating = (d: DataSource) => new GeneratingSchedulesRepository(d.getRepository(Schedule));
@@ -77,7 +77,7 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
   { name: 'read how late triggers are', pages: 200, work: (d) => triggers(d).readBacklog() },
   { name: 'list triggers', pages: 60, work: (d) => triggers(d).list({ scope: 'all', ...PAGE }) },
   {
-    name: 'list triggers far on',
+    name: 'list a late page of triggers',
     pages: 60,
     work: (d) => triggers(d).list({ scope: 'all', after: [MIDDLE], limit: 101 }),
   },
@@ -92,7 +92,7 @@ const SCHEDULER: readonly HotStatement<DataSource>[] = [
     scannedRows: ROWS,
     work: async (d) => expect(await triggers(d).keepMonths(30)).toBe(1),
   },
-  { name: 'forget old fires', pages: 15_000, work: (d) => triggers(d).deleteOldFires(30, 1_000) },
+  { name: 'purge old fires', pages: 15_000, work: (d) => triggers(d).deleteOldFires(30, 1_000) },
 ];
 
 const RECONCILIATION: HotStatement<DataSource> = {
@@ -111,8 +111,8 @@ const RECONCILIATION: HotStatement<DataSource> = {
 
 const RELAY: readonly HotStatement<DataSource>[] = [
   {
-    name: 'find the partitions that wait',
-    // Three for each of some ten types in 16 partitions.
+    name: 'find the partitions with waiting events',
+    // Three pages for each of about ten types in 16 partitions.
     pages: 600,
     work: async (d) => {
       const { heads } = await outbox(d).readHeads({
@@ -129,7 +129,7 @@ const RELAY: readonly HotStatement<DataSource>[] = [
   { name: 'relay a batch', pages: 500, work: relayBatch },
   {
     name: 'read a batch of a hundred facilities in turn',
-    // For each some ten of indexes and one of its event.
+    // About ten index pages and one table page per facility.
     pages: 2_000,
     work: inTransaction(async (m, d) => {
       const batches = await outbox(d).lockBatches(m, {
@@ -142,8 +142,8 @@ const RELAY: readonly HotStatement<DataSource>[] = [
     }),
   },
   {
-    name: 'select what goes to the other bus behind a backlog',
-    // Two for each of the 50 to look for a refused one before it, and some to lock it.
+    name: 'select events of the other bus behind a backlog',
+    // Two pages per event to look for an earlier refused one, and some to lock it, for 50 events.
     pages: 300,
     work: inTransaction(async (m, d) => {
       const batches = await outbox(d).lockBatches(m, {
@@ -155,7 +155,7 @@ const RELAY: readonly HotStatement<DataSource>[] = [
     }),
   },
   {
-    name: 'select nothing for a bus behind a backlog of the other',
+    name: 'select no event of a bus behind a backlog of the other',
     pages: 100,
     work: inTransaction(async (m, d) => {
       const batches = await outbox(d).lockBatches(m, {
@@ -182,14 +182,14 @@ const list = (
   after: unknown[] = [],
 ): HotStatement<DataSource> => ({
   name: `list instances ${name}`,
-  // PostgreSQL 17 reads up to 505.
+  // PostgreSQL 17 reads up to 505 pages.
   pages: 550,
   work: (d) => instances(d).list({ scope: 'all', ...filters, after, limit: 101 }),
 });
 
 const LATE = [new Date(Date.now() - 60_000), randomUUID()];
 
-/** Finds one, and locks and completes it. */
+/** Finds, locks and completes an instance. */
 async function completeInstance(d: DataSource): Promise<void> {
   const [found] = await instances(d).list({ scope: [9], status: 'Pending', after: [], limit: 1 });
   const by = { completedByPersonId: 1, completedByName: null, completedByPersona: 4 };
@@ -203,20 +203,24 @@ async function completeInstance(d: DataSource): Promise<void> {
 const TASKS: readonly HotStatement<DataSource>[] = [
   CREATE,
   { name: 'read a schedule', pages: 10, work: (d) => schedules(d).find(scheduleIdOf(MIDDLE)) },
-  { name: 'read whose a schedule is', pages: 10, work: (d) => schedules(d).facilityOf(scheduleIdOf(MIDDLE)) },
+  {
+    name: 'read the facility of a schedule',
+    pages: 10,
+    work: (d) => schedules(d).facilityOf(scheduleIdOf(MIDDLE)),
+  },
   {
     name: 'list schedules',
     pages: 500,
     work: (d) => schedules(d).list({ scope: 'all', status: undefined, ...PAGE }),
   },
   {
-    name: 'list schedules by a state that none has',
+    name: 'list schedules with a status that none has',
     pages: 60,
     work: (d) => schedules(d).list({ scope: 'all', status: 'Paused', ...PAGE }),
   },
   {
-    name: 'list schedules that ended, of none',
-    // Looks at the active ones in the index.
+    name: 'list ended schedules, without any',
+    // Scans the active schedules in the index.
     pages: ROWS / 40,
     scannedRows: ROWS,
     work: (d) => schedules(d).list({ scope: 'all', status: 'Ended', ...PAGE }),
@@ -247,12 +251,12 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: (d) => instances(d).insertMissing(d.manager, occurrences(MIDDLE)),
   },
   {
-    name: 'see the next fire of a facility',
+    name: 'read the next fire of a facility',
     pages: 10,
     work: inTransaction((m, d) => triggers(d).findNextFire(m, MIDDLE)),
   },
   {
-    name: 'release instances to come of a schedule',
+    name: 'release future instances of a schedule',
     pages: 2_000,
     work: inTransaction(async (m, d) => {
       const scheduleId = scheduleIdOf(MIDDLE);
@@ -263,30 +267,30 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     }),
   },
   {
-    name: 'count what a schedule has to come',
+    name: 'count future instances of a schedule',
     pages: 100,
     work: (d) => instances(d).countPendingOfSchedule(d.manager, scheduleIdOf(MIDDLE), new Date()),
   },
   {
-    name: 'count what a facility has pending',
+    name: 'count pending instances of a facility',
     pages: 200,
     work: (d) => instances(d).countPending(d.manager, 8, 200_000),
   },
   {
-    name: 'find the next schedule that releases, of none',
+    name: 'find the next release, without any',
     pages: 20,
     work: inTransaction((m, d) => releases(d).lockNext(m, [])),
   },
-  { name: 'read how much is being released', pages: 20, work: (d) => releases(d).readBacklog() },
-  { name: 'forget old released instances', pages: 100, work: (d) => releases(d).forgetOld(30, 1_000) },
-  { name: 'forget templates, of none', pages: 20, work: (d) => templates(d).forgetUnused(1_000) },
+  { name: 'read the backlog of releases', pages: 20, work: (d) => releases(d).readBacklog() },
+  { name: 'purge old released instances', pages: 100, work: (d) => releases(d).forgetOld(30, 1_000) },
+  { name: 'purge unused templates, without any', pages: 20, work: (d) => templates(d).forgetUnused(1_000) },
   {
-    name: 'find schedules that may have ended, of none',
+    name: 'find schedules that may have ended, without any',
     pages: 20,
     work: inTransaction((m, d) => generating(d).lockEnding(m, null, 500)),
   },
   {
-    name: 'find what a facility has still to generate',
+    name: 'find schedules of a facility that need generation',
     pages: 100,
     work: (d) => generating(d).findUngenerated(d.manager, 8, IN_A_MONTH, null),
   },
@@ -297,7 +301,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: (d) => triggers(d).listFires({ facilityId: MIDDLE, ...PAGE }),
   },
   {
-    name: 'note how far it is generated',
+    name: 'record the progress of generation',
     pages: 100,
     work: (d) =>
       generating(d).markGenerated(d.manager, [
@@ -311,32 +315,32 @@ const TASKS: readonly HotStatement<DataSource>[] = [
   },
   { name: 'complete an instance', pages: 100, work: completeInstance },
   { name: 'read an instance', pages: 10, work: (d) => instances(d).find(randomUUID()) },
-  { name: 'read whose an instance is', pages: 10, work: (d) => instances(d).facilityOf(randomUUID()) },
+  { name: 'read the facility of an instance', pages: 10, work: (d) => instances(d).facilityOf(randomUUID()) },
   {
     name: 'lock an instance',
     pages: 10,
     work: inTransaction((m, d) => instances(d).findAndLock(m, randomUUID())),
   },
   {
-    name: 'forget a thousand old instances',
+    name: 'purge a thousand old instances',
     pages: 20_000,
     work: async (d) => expect(await instances(d).deleteOld(1, 1_000)).toBe(1_000),
   },
   list('of all facilities', { scope: 'all' }),
-  list('of all facilities, far on', { scope: 'all' }, LATE),
+  list('of all facilities, late page', { scope: 'all' }, LATE),
   list('that are pending', { scope: 'all', status: 'Pending' }),
-  list('by a state that none has', { scope: 'all', status: 'Cancelled' }),
+  list('with a status that none has', { scope: 'all', status: 'Cancelled' }),
   list('of a facility', { scope: [8] }),
   list('of the oldest facility', { scope: [7] }),
-  list('of the oldest facility, far on', { scope: [7] }, LATE),
+  list('of the oldest facility, late page', { scope: [7] }, LATE),
   list('of the oldest facility that are pending', { scope: [7], status: 'Pending' }),
-  list('of the oldest facility, by a state that none has', { scope: [7], status: 'Cancelled' }),
+  list('of the oldest facility, with a status that none has', { scope: [7], status: 'Cancelled' }),
   list('of the oldest facility and another', { scope: [7, 8] }),
   list('of the oldest facility and another that are pending', { scope: [7, 8], status: 'Pending' }),
   list('of the newest facility and another', { scope: [8, 1_000_001] }),
   { ...list('of 200 facilities', { scope: MANY_FACILITIES }), pages: INSTANCES > ROWS ? 25_000 : 5_000 },
   list('of a schedule', { scope: 'all', scheduleId: scheduleIdOf(MIDDLE) }),
-  list('due in a span', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
+  list('due in a period', { scope: 'all', dueFrom: new Date(Date.now() - 60_000).toISOString() }),
 ];
 
 describeStatementsAtScale<DataSource>({

@@ -6,7 +6,7 @@ import type { TaskFixture } from './task-fixture';
 
 const AT_ONCE = 'urn:platform:problem:too-many-changes-at-once';
 
-describe('changes of schedules at the same moment', () => {
+describe('concurrent changes of schedules', () => {
   let service: TaskFixture;
   const create = async (facilityId: number): Promise<string> => {
     const body = { facilityId, name: 'Round', schedule: '0 9 * * *' };
@@ -32,7 +32,7 @@ describe('changes of schedules at the same moment', () => {
   });
   afterAll(() => service.close());
 
-  it('leave reads their connections, however long the schedule is locked', async () => {
+  it('leave connections for reads while a schedule is locked', async () => {
     const id = await create(701);
     const second = await create(702);
     await service.database.query('BEGIN');
@@ -46,15 +46,15 @@ describe('changes of schedules at the same moment', () => {
       await list().expect(200);
       expect(performance.now() - startedAt).toBeLessThan(1_000);
     }
-    // A job of the service may have one for a moment.
+    // A recurring job may hold another connection for a moment.
     await eventually(async () => expect(await inUse()).toBe('1'));
     await eventually(async () => expect(await refusals()).toBe(19));
     const held = Promise.all([patch(second, 'held')]);
     await eventually(async () => expect(await inUse()).toBe('2'));
-    // No other change of it gets a place among those that wait.
+    // The queue of this schedule is full, so other changes of it are refused.
     for (const command of ['pause', 'resume', 'remove'])
       await service.api.post(`/Schedules/${id}/commands/${command}`).set(PARTNER).expect(429);
-    // Of a calendar neither: the caller has two changes under way.
+    // Changes of a calendar have to wait too, because the caller already has two changes running.
     const calendar = `/Calendars/${randomUUID()}`;
     const document = { name: 'Holidays', excludedDates: [] };
     const puts = Promise.all(

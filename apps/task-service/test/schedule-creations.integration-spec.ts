@@ -25,7 +25,7 @@ describe('creations of schedules', () => {
       .find((line) => line.startsWith('database_pool_connections{database="task",state="in_use"}'))
       ?.split(' ')
       .at(-1);
-  /** How long it took. */
+  /** Returns the duration of the request in ms. */
   const timed = async (request: Promise<unknown>): Promise<number> => {
     const startedAt = performance.now();
     await request;
@@ -43,7 +43,7 @@ describe('creations of schedules', () => {
   afterEach(() => service.database.query('ROLLBACK'));
   afterAll(() => service.close());
 
-  it('beyond those of an hour are refused for a while, although all that were created are removed', async () => {
+  it('are refused above the hourly limit, even if all created schedules were removed', async () => {
     const before = await value('task_schedule_creation_refusals_total');
     const key = randomUUID();
     const first = await post(901).set('idempotency-key', key).expect(201);
@@ -55,7 +55,7 @@ describe('creations of schedules', () => {
     expect(retryAfter).toBeGreaterThan(3_000);
     expect(retryAfter).toBeLessThanOrEqual(3_600);
     expect(await value('task_schedule_creation_refusals_total')).toBe(before + 1);
-    // A repetition creates nothing, and other facilities have their own.
+    // A repeated request creates nothing, and other facilities have limits of their own.
     const again = await post(901).set('idempotency-key', key).expect(201);
     expect(again.body.scheduleId).toBe(first.body.scheduleId);
     await post(902).expect(201);
@@ -65,19 +65,19 @@ describe('creations of schedules', () => {
     );
     await post(901).expect(201);
     await post(901).expect(429);
-    // What a clock that was ahead has dated is not within the hour.
+    // Schedules dated ahead by a wrong clock do not count for this hour.
     await service.database.query(
       `UPDATE task.schedules SET created_at = created_at + interval '1 day' WHERE facility_id = 901`,
     );
     await post(901).expect(201);
   }, 60_000);
 
-  it('beyond the active ones of a facility are refused for another reason', async () => {
+  it('are refused with another problem type above the limit of active schedules', async () => {
     for (let index = 0; index < 45; index += 1) await post(903).expect(201);
     expect((await post(903).expect(422)).body.type).toBe(problem('schedule-limit-reached'));
   }, 60_000);
 
-  it('of one facility leave reads and other facilities their connections, however long a calendar is locked', async () => {
+  it('of one facility leave connections for reads and other facilities while a calendar is locked', async () => {
     const before = await value('task_change_slot_refusals_total', 'share');
     await service.database.query('BEGIN');
     await service.database.query('SELECT 1 FROM task.calendars WHERE calendar_id = $1 FOR UPDATE', [
@@ -103,7 +103,7 @@ describe('creations of schedules', () => {
     expect(await value('task_change_slot_refusals_total', 'share')).toBe(before + 19);
   }, 60_000);
 
-  it('of one facility hold two batches at most, however long what they share is locked', async () => {
+  it('of one facility use at most two batches while a shared template is locked', async () => {
     const template = { text: 'x'.repeat(300) };
     await post(906, { template }).expect(201);
     await service.database.query(`UPDATE task.templates SET used_at = now() - interval '2 hours'`);

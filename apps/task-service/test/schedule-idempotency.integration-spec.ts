@@ -18,7 +18,7 @@ describe('schedules with an Idempotency-Key', () => {
   const send = (key: string, body: object, token = PARTNER) =>
     service.api.post('/Schedules').set(token).set('Idempotency-Key', key).send(body);
 
-  /** Schedules of the facility whose event was published, once the message store is empty. */
+  /** Returns the schedules of the facility whose events were published, once the outbox is empty. */
   const eventsOf = async (facilityId: number): Promise<string[]> => {
     await eventually(async () => {
       expect(await service.database.query('SELECT 1 FROM task.outbox')).toHaveLength(0);
@@ -29,7 +29,7 @@ describe('schedules with an Idempotency-Key', () => {
       .map(({ message }) => message.scheduleId);
   };
 
-  it('are created once, also by simultaneous requests', async () => {
+  it('are created once by concurrent requests', async () => {
     const body = { ...BODY, facilityId: 510 };
     const answers = await Promise.all(Array.from({ length: 5 }, () => send('once', body).expect(201)));
     expect(new Set(answers.map((answer) => answer.body.scheduleId)).size).toBe(1);
@@ -45,7 +45,7 @@ describe('schedules with an Idempotency-Key', () => {
     expect(events.filter(({ message }) => message.facilityId === 510)).toHaveLength(1);
   });
 
-  it('are created once, also by simultaneous requests to two replicas, with one event', async () => {
+  it('are created once by concurrent requests to two replicas, with one event', async () => {
     const body = { ...BODY, facilityId: 511 };
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
@@ -59,7 +59,7 @@ describe('schedules with an Idempotency-Key', () => {
     expect(await eventsOf(511)).toEqual([answers[0]?.body.scheduleId]);
   });
 
-  it('let one of two different simultaneous requests have the key, and refuse the other', async () => {
+  it('accept one of two different concurrent requests with the same key, and refuse the other', async () => {
     const answers = await Promise.all(
       [0, 1].map((index) =>
         service.apis[index]!.post('/Schedules')
@@ -73,7 +73,7 @@ describe('schedules with an Idempotency-Key', () => {
     expect(await eventsOf(512)).toEqual([created?.body.scheduleId]);
   });
 
-  it('tell the event the instant of the schedule, although a name reads like one', async () => {
+  it('send the instant of creation in their event, even if the name looks like one', async () => {
     const name = '"createdAtUtc":"1970-01-01T00:00:00.000Z"';
     const { body } = await send('instant', { ...BODY, facilityId: 513, name }).expect(201);
     expect(await eventsOf(513)).toEqual([body.scheduleId]);
@@ -82,11 +82,11 @@ describe('schedules with an Idempotency-Key', () => {
     expect(event?.message).toMatchObject({ name, createdAtUtc: body.createdAtUtc });
   });
 
-  it('are shown as they are now when the request is repeated', async () => {
+  it('are returned in their current state when the request is repeated', async () => {
     const body = { ...BODY, facilityId: 514 };
     const { body: created } = await send('shown', body).expect(201);
     await service.api.post(`/Schedules/${created.scheduleId}/commands/pause`).set(PARTNER).expect(200);
-    // As a pause of many instances leaves it. The lock keeps the service from taking the next step.
+    // Simulates a pause with many instances in progress. The lock keeps the service from continuing it.
     const { scheduleId } = created;
     await service.database.query('BEGIN');
     try {
@@ -110,14 +110,14 @@ describe('schedules with an Idempotency-Key', () => {
     await send('reused', { ...BODY, name: 'Another' }).expect(422);
   });
 
-  it('keep the keys of callers apart', async () => {
+  it('scope keys to callers', async () => {
     const mine = await send('common', BODY).expect(201);
     const theirs = await send('common', BODY, CUSTOMER).expect(201);
     expect(theirs.body.scheduleId).not.toBe(mine.body.scheduleId);
   });
 
   it.each(['', ' ', 'a b', 'x'.repeat(201)])('refuse %j as a key', async (key) => {
-    // Header values are trimmed on their way: a blank one arrives empty.
+    // Header values are trimmed in transit, so a blank one arrives empty.
     await send(key, BODY).expect(400);
   });
 });

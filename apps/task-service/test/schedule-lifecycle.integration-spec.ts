@@ -27,14 +27,14 @@ const EVENTS = [
 ];
 let lastFacility = 20_000;
 
-describe('the life of a schedule', () => {
+describe('the lifecycle of a schedule', () => {
   let service: TaskFixture;
 
   const generate = (facilityId: number) =>
     service.app
       .get(DataSource)
       .transaction((manager) => service.app.get(InstanceGenerationService).generate(manager, { facilityId }));
-  /** A daily schedule at a facility of its own, generated. */
+  /** Creates a daily schedule in a facility of its own, and generates its instances. */
   const schedule = async (overrides: object = {}) => {
     lastFacility += 1;
     const body = { facilityId: lastFacility, name: 'Round', schedule: '0 9 * * *', ...overrides };
@@ -73,7 +73,7 @@ describe('the life of a schedule', () => {
       `INSERT INTO task.instances (schedule_id, facility_id, name, due_at) VALUES ($1, $2, 'Round', now() - interval '1 day')`,
       [id, facilityId],
     );
-  /** Events of a facility in their order, by name. */
+  /** Returns the published events of a facility in order, once its outbox is empty. */
   const events = async (facilityId: number) => {
     await eventually(async () => {
       const rest = await service.database.query('SELECT 1 FROM task.outbox WHERE facility_id = $1', [
@@ -82,15 +82,15 @@ describe('the life of a schedule', () => {
       expect(rest).toHaveLength(0);
     });
     const messages = await service.brokers.main.management.get('test.life', 100_000);
-    heard.push(...messages.map(({ body }) => JSON.parse(body) as Heard));
-    return heard.filter(({ message }) => message['facilityId'] === facilityId);
+    receivedEvents.push(...messages.map(({ body }) => JSON.parse(body) as ReceivedEvent));
+    return receivedEvents.filter(({ message }) => message['facilityId'] === facilityId);
   };
-  interface Heard {
+  interface ReceivedEvent {
     messageType: string[];
     message: Record<string, unknown>;
   }
-  const heard: Heard[] = [];
-  const names = (found: readonly Heard[]) =>
+  const receivedEvents: ReceivedEvent[] = [];
+  const names = (found: readonly ReceivedEvent[]) =>
     found.map(({ messageType }) => messageType[0]?.split(':').at(-1));
 
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describe('the life of a schedule', () => {
   });
   afterAll(() => service.close());
 
-  it('update: instances at instants that stay keep their identifier, the others are cancelled, new ones come', async () => {
+  it('update: keeps instances that are still due, cancels the others, and adds new ones', async () => {
     const { id, facilityId, etag } = await schedule({ template: { list: ['a'] } });
     await addOverdue(id, facilityId);
     const before = await pending(id);
@@ -132,7 +132,7 @@ describe('the life of a schedule', () => {
     expect(cancelled).toHaveLength(30 - kept.length);
     expect(new Set(cancelled.map(({ cause }) => cause))).toEqual(new Set(['Update']));
     const [created, updated] = await events(facilityId);
-    expect(names([created as Heard, updated as Heard])).toEqual([
+    expect(names([created as ReceivedEvent, updated as ReceivedEvent])).toEqual([
       'ScheduleCreatedEvent',
       'ScheduleUpdatedEvent',
     ]);
@@ -147,10 +147,10 @@ describe('the life of a schedule', () => {
     });
   });
 
-  it('update: an ETag that a failover has lost is never given out again', async () => {
+  it('update: never reuses an ETag that a failover has lost', async () => {
     const { id } = await schedule();
     const lost = (await patch(id, { name: 'lost' }).expect(200)).headers['etag'] as string;
-    // What a failover leaves that loses the commit.
+    // Restores the row to its state before the lost commit, as a failover does.
     await service.database.query(
       `UPDATE task.schedules SET name = 'Round', revision = 1 WHERE schedule_id = $1`,
       [id],
@@ -163,20 +163,20 @@ describe('the life of a schedule', () => {
       .expect(200);
   });
 
-  it('update: a stale If-Match changes nothing, a malformed one is 400, a repetition has no event', async () => {
+  it('update: a stale If-Match is a 412, a malformed one a 400, and a repetition has no event', async () => {
     const { id, facilityId, etag } = await schedule();
     await patch(id, { schedule: '0 10 * * *' }).set('if-match', '"7"').expect(412);
     await patch(id, { schedule: '0 10 * * *' }).set('if-match', 'none').expect(400);
     expect((await pending(id)).every(({ due }) => due.getUTCHours() === 9)).toBe(true);
     const first = await patch(id, { schedule: '0 10 * * *' }).set('if-match', etag).expect(200);
-    // As a client does whose first response was lost.
+    // A client repeats the request if its first response was lost.
     const again = await patch(id, { schedule: '0 10 * * *' }).set('if-match', etag).expect(200);
     expect(again.body).toEqual(first.body);
     await patch(id, {}).expect(200);
     expect(names(await events(facilityId))).toEqual(['ScheduleCreatedEvent', 'ScheduleUpdatedEvent']);
   });
 
-  it('update: null takes away, dates bound it, and both are judged', async () => {
+  it('update: null clears a member, and start and end dates are validated', async () => {
     const { id } = await schedule({ description: 'x', template: { a: 1 } });
     const inTenDays = new Date(Date.now() + 10 * DAY_MS).toISOString().slice(0, 10);
     const { body } = await patch(id, { description: null, template: null, endDate: inTenDays }).expect(200);
@@ -198,7 +198,7 @@ describe('the life of a schedule', () => {
     expect((await pending(id)).length).toBeGreaterThanOrEqual(29);
   });
 
-  it('pause cancels what is to come and no more; resume generates from now on, once per change', async () => {
+  it('pause cancels future instances only, resume generates from now on, and repetitions have no effect', async () => {
     const { id, facilityId } = await schedule();
     await addOverdue(id, facilityId);
     const [overdue, first, second] = await pending(id);
@@ -215,7 +215,7 @@ describe('the life of a schedule', () => {
       expect((await command(id, 'resume').expect(200)).body.status).toBe('Active');
     const after = await rows(id);
     const standing = after.filter(({ status, cause }) => status !== 'Cancelled' || cause === 'Person');
-    // Nothing was generated again for the completed one, nor for the one that a person cancelled.
+    // No instance was generated in place of the completed one, or of the one that a person cancelled.
     expect(standing.map(({ due }) => due.getTime()).sort()).toEqual(
       [...new Set(after.map(({ due }) => due.getTime()))].sort(),
     );
@@ -232,7 +232,7 @@ describe('the life of a schedule', () => {
     expect(found.slice(3).map(({ message }) => message['cancelledInstances'])).toEqual([28, 0]);
   });
 
-  it('remove is for good', async () => {
+  it('remove is final', async () => {
     const { id, facilityId } = await schedule();
     await addOverdue(id, facilityId);
     for (const _ of ['once', 'repeated'])
@@ -246,7 +246,7 @@ describe('the life of a schedule', () => {
     ).toHaveLength(31);
   });
 
-  it('what came due before a change and was not generated yet is not lost by it', async () => {
+  it('a change first generates instances that are already due', async () => {
     const { id } = await schedule();
     await service.database.query(`DELETE FROM task.instances WHERE schedule_id = $1`, [id]);
     await service.database.query(
@@ -257,7 +257,7 @@ describe('the life of a schedule', () => {
     expect(await pending(id)).toHaveLength(3);
   });
 
-  it('an instance that a person cancelled is not generated again; a completed one cannot be cancelled', async () => {
+  it('an instance cancelled by a person is not generated again, and a completed one cannot be cancelled', async () => {
     const { id, facilityId } = await schedule();
     const [first, second] = await pending(id);
     const answer = await cancel(first?.id ?? '', { reason: 'closed' }).expect(200);
@@ -295,7 +295,7 @@ describe('the life of a schedule', () => {
     });
   });
 
-  it('changes, generation and completions at once leave one standing instance per instant', async () => {
+  it('concurrent changes, generation and completions leave one effective instance per instant', async () => {
     const { id, facilityId } = await schedule();
     const due = await pending(id);
     const other = service.apis[1] as TaskFixture['api'];
@@ -323,14 +323,14 @@ describe('the life of a schedule', () => {
     expect(after.filter(({ status }) => status === 'Cancelled')).toHaveLength(counted);
   });
 
-  it('a change, a completion and a cancellation that waited for the row are dated after what they waited for', async () => {
+  it('changes, completions and cancellations that waited for a lock are dated after its release', async () => {
     const { id, facilityId } = await schedule();
     const [first, second] = await pending(id);
     const holder = service.app.get(DataSource).createQueryRunner();
     await holder.startTransaction();
     await holder.query('SELECT 1 FROM task.schedules WHERE schedule_id = $1 FOR UPDATE', [id]);
     await holder.query('SELECT 1 FROM task.instances WHERE schedule_id = $1 FOR UPDATE', [id]);
-    // One caller has two changes at a time.
+    // One caller may run only two changes at a time, so another one sends the completion.
     const colleague = bearer({ sub: 'userid:9002', personas: Persona.InternalPartner });
     const answers = Promise.all([
       patch(id, { name: 'Later' }),
@@ -355,7 +355,7 @@ describe('the life of a schedule', () => {
     for (const date of dates) expect(date >= freed).toBe(true);
   });
 
-  it('is changed by those who could have created it', async () => {
+  it('requires the same access for changes as for the creation', async () => {
     const { id } = await schedule({ facilityId: 501 });
     const [first] = await pending(id);
     for (const token of [SERVICE_PROVIDER]) {
@@ -375,7 +375,7 @@ describe('the life of a schedule', () => {
     await cancel('none').expect(400);
   });
 
-  it('has limits: how often, by persona, and how many at a facility', async () => {
+  it('limits the frequency by persona', async () => {
     const { id } = await schedule({ facilityId: 502 });
     const often = await patch(id, { schedule: '*/4 * * * *' }, CUSTOMER).expect(422);
     expect(often.body.type).toBe('urn:platform:problem:schedule-too-frequent');

@@ -48,7 +48,7 @@ describe('limits of schedules', () => {
   afterAll(() => service.close());
 
   describe('pending instances of a facility', () => {
-    it('a new schedule, an update and a resumption beyond them are refused with 422, and counted', async () => {
+    it('refuse a new schedule, an update and a resumption above the limit with 422, and count them', async () => {
       const facilityId = (lastFacility += 1);
       const before = await counted('task_instance_limit_refusals_total');
       expect((await post(facilityId, { schedule: '0 * * * *' }).expect(422)).body.type).toBe(
@@ -57,7 +57,7 @@ describe('limits of schedules', () => {
       const first = await create(facilityId);
       const paused = await create(facilityId);
       await command(paused, 'pause').expect(200);
-      // Counted although nothing is generated yet.
+      // Instances count before they are generated.
       expect((await patch(first, { schedule: '0 */6 * * *' }).expect(422)).body.type).toBe(
         typeOf('instance-limit-reached'),
       );
@@ -69,7 +69,7 @@ describe('limits of schedules', () => {
       expect(await counted('task_instance_limit_refusals_total')).toBe(before + 3);
     });
 
-    it('a repeated request gets the schedule of the first, whatever the facility has by then', async () => {
+    it('do not affect a repeated request, which returns the first schedule', async () => {
       const facilityId = (lastFacility += 1);
       const send = () =>
         post(facilityId, { schedule: '0 9,12,15 * * *' }).set(
@@ -82,10 +82,10 @@ describe('limits of schedules', () => {
       await post(facilityId, { schedule: '0 9,12,15 * * *' }).expect(422);
     });
 
-    it('generation keeps to them, for all schedules alike, and counts that it did', async () => {
+    it('limit generation of all schedules equally, and count the limited run', async () => {
       const facilityId = (lastFacility += 1);
       const [one, other] = [await create(facilityId), await create(facilityId)];
-      // As a schedule that was made before there was a limit.
+      // Simulates schedules that are older than the limit.
       await query(
         `UPDATE task.schedules SET schedule = '0 9,12,15 * * *' WHERE facility_id = $1`,
         facilityId,
@@ -98,7 +98,7 @@ describe('limits of schedules', () => {
         expect(rows.length).toBeGreaterThan(35);
       }
       expect(await counted('task_generation_limited_total')).toBe(before + 1);
-      // It goes on when there is room again, and leaves no hole.
+      // Generation continues without gaps once there is room again.
       await query(
         `UPDATE task.instances SET status = 'Completed', completed_at = now() WHERE facility_id = $1`,
         facilityId,
@@ -107,7 +107,7 @@ describe('limits of schedules', () => {
       expect(await pending(facilityId)).toBeGreaterThan(80);
     });
 
-    it('what makes it fewer is let through, also beyond the limit', async () => {
+    it('do not refuse changes that reduce them, even above the limit', async () => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId);
       await query(
@@ -122,7 +122,7 @@ describe('limits of schedules', () => {
   });
 
   describe('changes within an hour', () => {
-    it('beyond them 429 says when to come back; a removal is always possible', async () => {
+    it('are refused above the limit with 429 and Retry-After, except a removal', async () => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId);
       const before = await counted('task_schedule_change_refusals_total');
@@ -149,7 +149,7 @@ describe('limits of schedules', () => {
       await command(id, 'remove').expect(200);
     });
 
-    it('are counted anew when a clock that was ahead has begun the hour', async () => {
+    it('are counted from zero if a clock set ahead has started the hour', async () => {
       const id = await create((lastFacility += 1));
       for (let change = 1; change <= 5; change += 1) await patch(id, { name: String(change) }).expect(200);
       await patch(id, { name: 'x' }).expect(429);
@@ -163,7 +163,7 @@ describe('limits of schedules', () => {
       expect(await service.database.query(count, [id])).toEqual([{ change_count: 1, isPast: true }]);
     });
 
-    it('are counted by schedule, also when they come at once', async () => {
+    it('are counted per schedule, even if concurrent', async () => {
       const facilityId = (lastFacility += 1);
       const [id, other] = [await create(facilityId), await create(facilityId)];
       const answers = await Promise.all(
@@ -178,14 +178,14 @@ describe('limits of schedules', () => {
 
   describe('the end of a schedule', () => {
     const ended = new Date(Date.now() - 2 * DAY_MS).toISOString();
-    /** A daily one whose end has passed, as time does it. */
+    /** Creates a daily schedule whose end has passed. */
     const createEnded = async (facilityId: number): Promise<string> => {
       const id = await create(facilityId, { endDate: '2150-01-01' });
       await query(`UPDATE task.schedules SET end_date = $2 WHERE schedule_id = $1`, id, ended.slice(0, 10));
       return id;
     };
 
-    it('in the past is refused with 400, on creating and on changing', async () => {
+    it('in the past is refused with 400, in creations and updates', async () => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId);
       for (const endDate of [ended, ended.slice(0, 10), '2001-01-01'])
@@ -197,7 +197,7 @@ describe('limits of schedules', () => {
       await patch(id, { endDate: today }).expect(200);
     });
 
-    it('once passed makes it Ended: it counts no more, is listed as such, and can be extended', async () => {
+    it('once passed makes it Ended: it no longer counts, is listed as Ended, and can be extended', async () => {
       const facilityId = (lastFacility += 1);
       const [first, second, third] = [
         await createEnded(facilityId),
@@ -237,7 +237,7 @@ describe('limits of schedules', () => {
       expect((await get(fourth)).status).toBe('Active');
     });
 
-    it('once passed costs nothing at a fire: the row is neither locked nor written', async () => {
+    it('once passed keeps fires from locking or writing the row', async () => {
       const facilityId = (lastFacility += 1);
       const id = await createEnded(facilityId);
       await generate(facilityId);
@@ -249,7 +249,7 @@ describe('limits of schedules', () => {
       expect(await version()).toEqual(before);
     });
 
-    it('what was due before it and is not generated yet comes with the next fire, not lost by the end', async () => {
+    it('waits for the next fire to generate instances that were due before it', async () => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId, { endDate: '2150-01-01' });
       await query(
@@ -274,7 +274,7 @@ describe('limits of schedules', () => {
       { trigger: 'a paused trigger', state: 'PAUSED', generated: 3 },
       { trigger: 'a trigger in ERROR', state: 'ERROR', generated: 3 },
       { trigger: 'no trigger and no active unit', state: null, generated: 0, isInactive: true },
-    ])('what was due before it is generated with the end at $trigger', async (at) => {
+    ])('generates instances that were due before it at once with $trigger', async (at) => {
       const facilityId = (lastFacility += 1);
       const id = await create(facilityId, { endDate: '2150-01-01' });
       if (at.state !== null)
@@ -300,7 +300,7 @@ describe('limits of schedules', () => {
       expect((await pending(facilityId)) - before).toBe(at.generated);
     });
 
-    it('release 1.0.0 can move it: the schedule goes on', async () => {
+    it('can be moved by release 1.0.0, which makes the schedule Active again', async () => {
       const facilityId = (lastFacility += 1);
       const id = await createEnded(facilityId);
       await service.app.get(EndedSchedulesJob).run();
@@ -312,7 +312,7 @@ describe('limits of schedules', () => {
     });
   });
 
-  it('a customer is bound by them as anybody', async () => {
+  it('apply to customers as well', async () => {
     await post(501, { schedule: '*/5 * * * *' }, CUSTOMER).expect(422);
   });
 });

@@ -14,7 +14,7 @@ import type { TaskFixture } from './task-fixture';
 const SEQUENCES = testSize('TEST_SEQUENCES', { quick: 15, full: 30 });
 const DAY_MS = 86_400_000;
 const YEAR = new Date().getUTCFullYear() + 1;
-/** Sequences begin shortly before clocks go forward in Europe, or back. */
+/** Start times of sequences, shortly before daylight saving time begins or ends in Europe. */
 const STARTS = [Date.UTC(YEAR, 2, 20, 10), Date.UTC(YEAR, 9, 20, 10)];
 const EVENTS = [
   'ScheduleCreatedEvent',
@@ -62,16 +62,13 @@ const sequence = fc.record({
   operations: fc.array(operation, { minLength: 1, maxLength: 20 }),
 });
 
-describe('random lives of schedules', () => {
+describe('random sequences of schedule commands', () => {
   let service: TaskFixture;
   let lastFacility = 0;
   const expected = new Map<number, string[]>();
-  const heard = new Map<number, string[]>();
+  const receivedEvents = new Map<number, string[]>();
 
-  /**
-   * The database's clock stands still and is set: `now()` of the service's statements is a function of the
-   * test's.
-   */
+  /** Replaces `now()` and `clock_timestamp()` in the service's statements by a clock that the test sets. */
   const useTestClock = () => {
     for (const token of [DataSource, getDataSourceToken(CONSUMER_POOL)]) {
       const { master } = service.app.get<DataSource>(token).driver as unknown as { master: Pool };
@@ -113,7 +110,7 @@ describe('random lives of schedules', () => {
       .get(DataSource)
       .transaction((manager) => service.app.get(InstanceGenerationService).generate(manager, { facilityId }));
 
-  /** One sequence at a facility and with a calendar of its own. */
+  /** One sequence, with a facility and a calendar of its own. */
   class Run {
     readonly facilityId = (lastFacility += 1);
     readonly calendarId = randomUUID();
@@ -206,7 +203,7 @@ describe('random lives of schedules', () => {
         (each) => each.status === 'Active' && this.model.isStale(each),
       );
       if (!isStale) return;
-      // Its message goes round over the broker.
+      // Waits for the request for generation, which goes through the broker.
       await eventually(async () => {
         const stale = await service.database.query(
           `SELECT 1 FROM task.schedules AS schedule JOIN task.calendars AS calendar USING (calendar_id)
@@ -219,20 +216,20 @@ describe('random lives of schedules', () => {
       this.model.generate();
     }
 
-    /** The instances are those of the model, and those that stand are the same ones as before. */
+    /** Expects the instances of the model, with unchanged identifiers of those that are effective. */
     async compare(): Promise<void> {
       const rows = await service.database.query<Row>(
         `SELECT task_instance_id AS id, schedule_id AS "scheduleId", due_at AS due, status, cancellation_cause AS cause, name
          FROM task.instances WHERE facility_id = $1`,
         [this.facilityId],
       );
-      const stands = (each: { status: string; cause: string | null }) =>
+      const isEffective = (each: { status: string; cause: string | null }) =>
         each.status !== 'Cancelled' || each.cause === 'Person';
       const key = ({ scheduleId, due, status, cause, name }: Row | ModelInstance) =>
         [scheduleId, new Date(due).toISOString(), status, cause, name].join(' ');
       expect(rows.map(key).sort()).toEqual(this.model.instances.map(key).sort());
-      const idOf = new Map(rows.filter(stands).map((row) => [key(row), row.id]));
-      for (const instance of this.model.instances.filter(stands)) {
+      const idOf = new Map(rows.filter(isEffective).map((row) => [key(row), row.id]));
+      for (const instance of this.model.instances.filter(isEffective)) {
         const id = idOf.get(key(instance)) ?? null;
         if (instance.id !== null && instance.id !== id)
           throw new Error(`${key(instance)} is another instance`);
@@ -241,7 +238,7 @@ describe('random lives of schedules', () => {
     }
   }
 
-  it('leave the instances of the model, each event once, in order', async () => {
+  it('lead to the instances of the model, with each event once and in order', async () => {
     await fc.assert(
       fc.asyncProperty(sequence, async ({ start, first, operations }) => {
         const run = new Run(start);
@@ -267,13 +264,13 @@ describe('random lives of schedules', () => {
     const seen = new Set<string>();
     for (const { body } of messages) {
       const { messageId, messageType, message } = JSON.parse(body) as Envelope;
-      // A pass of the relay that could not note what it had published publishes it again, under the same id.
+      // The relay publishes an event again with the same id if it could not record the first time.
       if (seen.has(messageId)) continue;
       seen.add(messageId);
-      const list = heard.get(message.facilityId) ?? [];
-      heard.set(message.facilityId, [...list, eventText(messageType[0] ?? '', message)]);
+      const list = receivedEvents.get(message.facilityId) ?? [];
+      receivedEvents.set(message.facilityId, [...list, eventText(messageType[0] ?? '', message)]);
     }
-    for (const [facilityId, events] of expected) expect(heard.get(facilityId) ?? []).toEqual(events);
+    for (const [facilityId, events] of expected) expect(receivedEvents.get(facilityId) ?? []).toEqual(events);
   }, 36_000_000);
 });
 
@@ -289,18 +286,18 @@ interface Row {
 interface Envelope {
   messageId: string;
   messageType: string[];
-  message: Heard;
+  message: EventMessage;
 }
 
-interface Heard {
+interface EventMessage {
   facilityId: number;
   scheduleId: string;
   dueAtUtc?: string;
   cancelledInstances?: number;
 }
 
-/** As the model tells of it. */
-function eventText(type: string, { scheduleId, dueAtUtc, cancelledInstances }: Heard): string {
+/** Formats an event as the model does. */
+function eventText(type: string, { scheduleId, dueAtUtc, cancelledInstances }: EventMessage): string {
   const about = dueAtUtc === undefined ? cancelledInstances : Date.parse(dueAtUtc);
   return [type.split(':').at(-1), scheduleId, ...(about === undefined ? [] : [about])].join(' ');
 }

@@ -17,7 +17,7 @@ interface ModelSchedule {
   definition: Definition;
   status: 'Active' | 'Paused' | 'Removed';
   generatedUntil: number;
-  /** Dates of the calendar by which it was generated last; null without one, or before. */
+  /** Calendar dates of the last generation; null without a calendar, or before the first generation. */
   generatedBy: string | null;
 }
 
@@ -27,11 +27,11 @@ export interface ModelInstance {
   name: string;
   status: 'Pending' | 'Completed' | 'Cancelled';
   cause: string | null;
-  /** Known as soon as it was seen in the database. */
+  /** Null until the instance was read from the database. */
   id: string | null;
 }
 
-/** What docs/task-states.md says, without a database: the schedules and instances of one facility. */
+/** A model of docs/task-states.md without a database: the schedules and instances of one facility. */
 export class ScheduleModel {
   readonly schedules: ModelSchedule[] = [];
   readonly instances: ModelInstance[] = [];
@@ -47,7 +47,7 @@ export class ScheduleModel {
     this.events.push(`ScheduleCreatedEvent ${id}`);
   }
 
-  /** A run of generation; it also follows the calendar. */
+  /** Models a run of generation, which also applies calendar changes. */
   generate(): void {
     const until = this.now + HORIZON_MS;
     for (const schedule of this.schedules.filter(({ status }) => status === 'Active')) {
@@ -111,7 +111,10 @@ export class ScheduleModel {
     schedule.generatedUntil = this.now;
   }
 
-  /** Cancels what is to come and no longer wanted, adds what is missing; gives how many were cancelled. */
+  /**
+   * Cancels future instances that are no longer due, and adds missing ones. Returns the number of cancelled
+   * ones.
+   */
   private align(schedule: ModelSchedule, cause: string): number {
     const until = this.now + HORIZON_MS;
     const wanted = new Set(schedule.status === 'Active' ? this.due(schedule, this.now, until) : []);

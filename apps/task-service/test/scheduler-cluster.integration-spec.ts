@@ -15,8 +15,7 @@ import { ACQUIRE_DUE, TriggersRepository } from '../src/scheduler/triggers.repos
 import { migrate, migrationSettings } from './task-fixture';
 
 /**
- * Replicas as the scheduler sees them: each with connections of its own, nothing between them but the
- * database.
+ * Models replicas as the scheduler sees them: each has its own connections, and they share only the database.
  */
 describe('schedulers on one trigger store', () => {
   let database: TestDatabase;
@@ -56,7 +55,7 @@ describe('schedulers on one trigger store', () => {
         postgresOptions({ ...migrationSettings(database.url), entities: ENTITIES, poolSize: 2 }),
       ).initialize();
       dataSources.push(dataSource);
-      // The scheduler only stores; nothing of the relay is used.
+      // The scheduler only stores events, so the relay is not needed.
       const unused = { wake: () => undefined };
       const proxy = new OutboundProxy(
         dataSource,
@@ -92,7 +91,7 @@ describe('schedulers on one trigger store', () => {
     expect(await database.query('SELECT 1 FROM task.triggers WHERE next_fire_at <= now()')).toHaveLength(0);
   });
 
-  it('tell the fire, its scheduled instant and that it is no misfire', async () => {
+  it('send the time of the fire and its scheduled instant, and no misfire', async () => {
     await addTriggers(501, 1, { schedule: '* * * * *', dueAt: `date_trunc('minute', now())` });
     await replicas[0]?.fireBatch();
     const [message] = await messages();
@@ -121,7 +120,7 @@ describe('schedulers on one trigger store', () => {
     );
   });
 
-  it('fire once, as a misfire for the latest missed occurrence, beyond', async () => {
+  it('fire once beyond that, as a misfire of the latest missed occurrence', async () => {
     await addTriggers(1, 1, {
       schedule: '0 * * * *',
       dueAt: `date_trunc('hour', now()) - interval '5 hours'`,
@@ -133,7 +132,7 @@ describe('schedulers on one trigger store', () => {
     expect(Date.now() - Date.parse(message?.scheduledFireTimeUtc ?? '')).toBeLessThan(3_600_000 + 60_000);
   });
 
-  it('pass over what fired while an old snapshot keeps it in the index', async () => {
+  it('skip fired triggers that an old snapshot keeps in the index', async () => {
     const runner = (dataSources[2] as DataSource).createQueryRunner();
     await runner.startTransaction('REPEATABLE READ');
     await runner.query('SELECT 1 FROM task.triggers');
@@ -159,7 +158,7 @@ describe('schedulers on one trigger store', () => {
     await runner.release();
   });
 
-  it('see a trigger that becomes overdue behind their start as soon as they are told', async () => {
+  it('find a trigger that becomes overdue before their start position once that is reset', async () => {
     const [replica] = replicas as [FiringService];
     replica.forgetStart();
     await replica.findNextDueDelayMs();
@@ -169,12 +168,12 @@ describe('schedulers on one trigger store', () => {
     expect(await replica.fireBatch()).toMatchObject({ fired: 1 });
   });
 
-  it('leave paused triggers alone', async () => {
+  it('do not fire paused triggers', async () => {
     await addTriggers(1, 3, { schedule: '* * * * *', dueAt: 'now()', state: 'PAUSED' });
     expect(await replicas[0]?.fireBatch()).toEqual({ acquired: 0, fired: 0, misfired: 0 });
   });
 
-  it('set a trigger aside that cannot be evaluated, and fire the others of its batch', async () => {
+  it('mark a trigger that cannot be evaluated as failed, and fire the others of its batch', async () => {
     await addTriggers(1, 1, { schedule: 'nonsense', dueAt: `now() - interval '2 minutes'` });
     await addTriggers(2, 2, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
     expect(await replicas[0]?.fireBatch()).toEqual({ acquired: 3, fired: 2, misfired: 0 });
@@ -182,7 +181,7 @@ describe('schedulers on one trigger store', () => {
     expect(failed).toMatchObject({ state: 'ERROR', error: expect.stringContaining('CronExpressionError') });
   });
 
-  it('do not fire an occurrence again that has a fire already', async () => {
+  it('do not fire an occurrence twice', async () => {
     await addTriggers(1, 1, { schedule: '0 2 * * *', dueAt: `date_trunc('minute', now())` });
     await replicas[0]?.fireBatch();
     await database.query(`UPDATE task.triggers SET next_fire_at = previous_fire_at`);
@@ -190,7 +189,7 @@ describe('schedulers on one trigger store', () => {
     expect(await messages()).toHaveLength(1);
   });
 
-  it('pass over what a stopped replica holds, and take it over when its connection ends', async () => {
+  it('skip triggers locked by a stopped replica, and fire them when its connection ends', async () => {
     await addTriggers(1, 15, { schedule: '0 2 * * *', dueAt: `now() - interval '1 minute'` });
     const runner = (dataSources[2] as DataSource).createQueryRunner();
     await runner.startTransaction();

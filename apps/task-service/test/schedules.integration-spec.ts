@@ -100,17 +100,17 @@ describe('schedules', () => {
     '1970-01-01T00:00:00.000Z',
     '"createdAtUtc":"1970-01-01T00:00:00.000Z"',
     '\\"createdAtUtc":"1970-01-01T00:00:00.000Z"',
-  ])('tell the instant of creation in their event, whatever the name: %s', async (name) => {
+  ])('send the instant of creation in their event, whatever the name: %s', async (name) => {
     const { scheduleId, createdAtUtc } = (await post({ ...BODY, name }).expect(201)).body;
     const event = await eventually(async () => {
       const events = await service.received(ScheduleCreatedEvent, 1);
       const ours = events.find(({ message }) => message.scheduleId === scheduleId);
-      if (!ours) throw new Error('not there yet');
+      if (!ours) throw new Error('the event has not arrived yet');
       return ours;
     });
     expect(event.message).toMatchObject({ name, createdAtUtc });
-    // Members come in the order of envelope and contract, although the database keeps the message in another
-    // one.
+    // Members have the order of the envelope and the contract, although the database stores the message in
+    // another order.
     expect(Object.keys(event)).toEqual(ENVELOPE_MEMBERS);
     expect(Object.keys(event.message)).toEqual(EVENT_MEMBERS);
   });
@@ -124,10 +124,13 @@ describe('schedules', () => {
     { who: 'ServiceProvider', token: SERVICE_PROVIDER, facilityId: 501, status: 403 },
     { who: 'Resident', token: RESIDENT, facilityId: 501, status: 403 },
     { who: 'nobody', token: NOBODY, facilityId: 501, status: 403 },
-  ])('created by $who at facility $facilityId answer $status', async ({ token, facilityId, status }) => {
-    const answer = await post({ ...BODY, facilityId }, token).expect(status);
-    if (status === 403) expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
-  });
+  ])(
+    'respond to a creation by $who at facility $facilityId with $status',
+    async ({ token, facilityId, status }) => {
+      const answer = await post({ ...BODY, facilityId }, token).expect(status);
+      if (status === 403) expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    },
+  );
 
   it('need a token', async () => {
     await service.api.post('/Schedules').send(BODY).expect(401);
@@ -161,7 +164,7 @@ describe('schedules', () => {
     '2200-01-02',
     '0000-01-01T00:00:00+01:00',
     '9999-12-31T23:59:59-23:00',
-  ])('are refused when they start at %s', async (startDate) => {
+  ])('are refused if they start at %s', async (startDate) => {
     const { body } = await post({ ...BODY, startDate }).expect(422);
     expect(body.type).toBe('urn:platform:problem:instant-out-of-range');
   });
@@ -174,18 +177,18 @@ describe('schedules', () => {
   );
 
   it.each(['/Schedules', '/Instances', '/Triggers'])(
-    'a misspelt filter does not widen the list %s',
+    'refuse a misspelt filter of the list %s',
     async (path) => {
       const { body } = await service.api.get(path).query({ facilityid: 501 }).set(PARTNER).expect(400);
       expect(Object.keys(body.errors)).toEqual(['request']);
     },
   );
 
-  it('refuse members they do not know', async () => {
+  it('refuse unknown members', async () => {
     await post({ ...BODY, timezone: 'Europe/Berlin' }).expect(400);
   });
 
-  it('answer malformed JSON with a problem', async () => {
+  it('respond to malformed JSON with a problem', async () => {
     const answer = await service.api
       .post('/Schedules')
       .set(PARTNER)
@@ -196,7 +199,7 @@ describe('schedules', () => {
   });
 
   describe('lists', () => {
-    it('are paged by creation and end', async () => {
+    it('are paged in order of creation', async () => {
       for (let index = 0; index < 5; index += 1)
         await post({ ...BODY, facilityId: 520, name: `n${String(index)}` }).expect(201);
       const names: string[] = [];
@@ -210,7 +213,7 @@ describe('schedules', () => {
       expect(names).toEqual(['n0', 'n1', 'n2', 'n3', 'n4']);
     });
 
-    it('show callers only their facilities', async () => {
+    it('contain only facilities of the caller', async () => {
       await post({ ...BODY, facilityId: 530 }).expect(201);
       const page = await service.api.get('/Schedules').query({ pageSize: 1000 }).set(OWNER).expect(200);
       const facilities = page.body.schedules.map((schedule: { facilityId: number }) => schedule.facilityId);
@@ -239,8 +242,8 @@ describe('schedules', () => {
     });
   });
 
-  describe('one', () => {
-    it('is 404 when there is none and 400 when the identifier is none', async () => {
+  describe('a single one', () => {
+    it('is a 404 if it does not exist, and a 400 if the identifier is not valid', async () => {
       await service.api.get('/Schedules/00000000-0000-4000-8000-000000000000').set(PARTNER).expect(404);
       await service.api.get('/Schedules/none').set(PARTNER).expect(400);
     });
@@ -256,10 +259,10 @@ describe('schedules', () => {
     });
   });
 
-  describe('of a caller whose facilities did not fit into the token', () => {
+  describe('of a caller whose token omits the facilities', () => {
     const overflowing = bearer({ facilities: [], overflow: ['facilities'] });
 
-    it('are decided by the full identity, and refused while it cannot be read', async () => {
+    it('use the facilities from auth-service, and are refused while they cannot be read', async () => {
       service.auth.identity = { facilities: [501] };
       await post(BODY, overflowing).expect(201);
       await post({ ...BODY, facilityId: 502 }, overflowing).expect(403);

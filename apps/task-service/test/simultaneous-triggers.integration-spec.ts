@@ -15,7 +15,7 @@ const settings = {
   migrations: MIGRATIONS,
 };
 
-describe('a trigger that several ask for at once', () => {
+describe('a trigger that several transactions create concurrently', () => {
   let database: TestDatabase;
   let dataSource: DataSource;
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe('a trigger that several ask for at once', () => {
     await database.drop();
   });
 
-  it('is created once, and found by all others', async () => {
+  it('is created once, and found by the others', async () => {
     const triggers = new TriggersRepository(dataSource.getRepository(Trigger));
     const wanted = { schedule: '0 6 * * *', timeZone: 'UTC', nextFireAt: new Date('2090-01-01T06:00:00Z') };
     for (let facilityId = 1; facilityId <= 100; facilityId += 1) {

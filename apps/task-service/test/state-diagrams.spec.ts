@@ -5,8 +5,8 @@ import { SCHEDULE_TRANSITIONS } from '../src/schedules/schedule.entity';
 
 const PAGE = readFileSync(resolve(__dirname, '../../../docs/task-states.md'), 'utf8');
 
-/** `from command to` of each arrow under the heading, without the birth. */
-function drawn(heading: string): string[] {
+/** Returns each arrow under the heading as `from command to`, without the initial state. */
+function transitionsInDiagram(heading: string): string[] {
   const diagram = /```mermaid\n(.*?)```/s.exec(PAGE.slice(PAGE.indexOf(`\n## ${heading}\n`)))?.[1] ?? '';
   const arrows = [...diagram.matchAll(/^ {2}(\w+) --> (\w+): (.+)$/gm)];
   return arrows
@@ -16,7 +16,7 @@ function drawn(heading: string): string[] {
     .sort();
 }
 
-const coded = (
+const transitionsInCode = (
   transitions: Readonly<Record<string, Readonly<Record<string, string | undefined>>>>,
 ): string[] =>
   Object.entries(transitions)
@@ -25,11 +25,11 @@ const coded = (
     )
     .sort();
 
-describe('the drawings of docs/task-states.md', () => {
+describe('the diagrams of docs/task-states.md', () => {
   it.each([
     ['Schedule', SCHEDULE_TRANSITIONS],
     ['Instance', INSTANCE_TRANSITIONS],
   ])('show every transition of a %s, and no other', (heading, transitions) => {
-    expect(drawn(heading)).toEqual(coded(transitions));
+    expect(transitionsInDiagram(heading)).toEqual(transitionsInCode(transitions));
   });
 });

@@ -27,7 +27,7 @@ describe('templates of instances', () => {
   };
   const patch = (id: string, body: object, token = PARTNER) =>
     service.api.patch(`/Schedules/${id}`).set(token).send(body).expect(200);
-  /** As callers see them, by state. */
+  /** Returns the distinct templates of instances with this status, as the API shows them. */
   const templates = async (scheduleId: string, status: string): Promise<unknown[]> => {
     const { body } = await service.api
       .get('/Instances')
@@ -55,7 +55,7 @@ describe('templates of instances', () => {
   });
   afterAll(() => service.close());
 
-  it('are those that the schedule had when they were generated or changed; ended instances keep theirs', async () => {
+  it('follow changes of the schedule while pending, and are kept after completion or cancellation', async () => {
     for (const [first, second] of [
       [LONG, OTHER],
       [LONG, SHORT],
@@ -90,7 +90,7 @@ describe('templates of instances', () => {
     }
   });
 
-  it('are stored once, however often the schedule alternates', async () => {
+  it('are stored once, however often the schedule changes', async () => {
     const { id } = await create(LONG, 501, CUSTOMER);
     await patch(id, { schedule: '*/5 * * * *' }, CUSTOMER);
     const before = await sizeOf('instances', 'released_instances', 'templates');
@@ -109,10 +109,11 @@ describe('templates of instances', () => {
       expect(row?.count).toBeGreaterThan(15_000);
     });
     const grown = (await sizeOf('instances', 'released_instances', 'templates')) - before;
-    // Each of the 8,640 instances of a change had 16 KiB: 150 MB as PostgreSQL compresses them.
+    // With a copy of 16 KiB per instance, the 8,640 instances of a change would take 150 MB after
+    // compression.
     expect(grown / 6).toBeLessThan(8_000_000);
     expect(await templates(id, 'Pending')).toEqual([LONG]);
-    // What is left of it is bounded.
+    // Retention bounds the number of released instances.
     await service.app.get(ReleasedRetentionJob).run();
     const [left] = await query<{ count: number }>(
       `SELECT count(*)::int AS count FROM task.released_instances WHERE facility_id = 501`,
@@ -120,7 +121,7 @@ describe('templates of instances', () => {
     expect(left?.count).toBe(3_000);
   }, 60_000);
 
-  it('released instances are forgotten by age, whatever else is kept', async () => {
+  it('are purged with old released instances', async () => {
     const { id } = await create(null);
     await service.api.post(`/Schedules/${id}/commands/pause`).set(PARTNER).expect(200);
     await query(
@@ -137,7 +138,7 @@ describe('templates of instances', () => {
     expect(await job.run()).toBe(0);
   });
 
-  it('that nothing has any more are forgotten after a day; those in use stay', async () => {
+  it('are purged a day after their last use, and kept while in use', async () => {
     const unused = { text: 'u'.repeat(1_000) };
     const [kept, changed] = [await create(OTHER), await create(unused)];
     await patch(changed.id, { template: null });
@@ -153,7 +154,7 @@ describe('templates of instances', () => {
     expect(await templates(kept.id, 'Pending')).toEqual([OTHER]);
   });
 
-  describe('beside release 1.0.0, which writes a copy for each instance', () => {
+  describe('with release 1.0.0, which stores a copy in each instance', () => {
     const INSERT = `
       INSERT INTO task.instances (schedule_id, facility_id, name, template, due_at)
       SELECT schedule_id, facility_id, name, template, now() + interval '40 days' FROM task.schedules WHERE schedule_id = $1
@@ -169,7 +170,7 @@ describe('templates of instances', () => {
       [LONG, OTHER],
       [LONG, null],
       [null, LONG],
-    ])('its rows are read, and its changes seen', async (first, second) => {
+    ])('are read from its rows, and follow its changes', async (first, second) => {
       const { id } = await create(first);
       await query(INSERT, id);
       expect(await templates(id, 'Pending')).toEqual([first]);
@@ -183,14 +184,14 @@ describe('templates of instances', () => {
       expect(await templates(id, 'Pending')).toEqual([second]);
     });
 
-    it('it reads short templates in the rows', async () => {
+    it('are stored in the rows if short, where it reads them', async () => {
       const { id } = await create(SHORT);
       expect(await query('SELECT DISTINCT template FROM task.instances WHERE schedule_id = $1', id)).toEqual([
         { template: JSON.stringify(SHORT) },
       ]);
     });
 
-    it('schedules that it stored, before there was a place for templates, get theirs stored', async () => {
+    it('are stored separately when schedules that it created are generated', async () => {
       const { id, facilityId } = await create(LONG);
       await query(
         'UPDATE task.schedules SET template_id = NULL, generated_until = now() WHERE schedule_id = $1',

@@ -27,27 +27,29 @@ import { taskService } from '../src/service-definition';
 export const NAMESPACE = 'Platform.Contracts';
 const SECRET = Buffer.from('a-secret-of-at-least-32-bytes-for-tests').toString('base64url');
 
-/** A task service on a database and virtual hosts of its own, as the role it has in production. */
+/**
+ * A task service with its own database and virtual hosts, connected with the role that it has in production.
+ */
 export interface TaskFixture {
   database: TestDatabase;
-  /** The two buses are two virtual hosts, as they may be two brokers. */
+  /** The two buses, which are two virtual hosts here and may be two brokers in production. */
   brokers: { main: TestBroker; scheduling: TestBroker };
   auth: AuthServiceDouble;
-  /** The replicas, and requests to each of them; `app` and `api` are the first. */
+  /** All replicas, with requests to each of them. `app` and `api` are the first one. */
   apps: NestFastifyApplication[];
   apis: ReturnType<typeof request>[];
   app: NestFastifyApplication;
   api: ReturnType<typeof request>;
   /**
-   * Declares a queue for a message type and returns its name, so that what is published there is routed and
-   * can be read.
+   * Binds a queue to a message type, so that its messages are routed and can be read. Returns the name of the
+   * queue.
    */
   watch(contract: MessageContract<unknown>): Promise<string>;
-  /** Messages published since `watch`, oldest first, once there are `count`. */
+  /** Returns the messages published since `watch`, oldest first, once there are at least `count`. */
   received<T>(contract: MessageContract<T>, count: number): Promise<ReceivedEnvelope<T>[]>;
-  /** Ends the only replica, waits for `meanwhile` and starts another in its place. */
+  /** Stops the first replica, runs `meanwhile`, and starts a replacement. */
   restart(meanwhile?: () => Promise<void>): Promise<void>;
-  /** Another participant of a bus. */
+  /** Connects another participant to a bus. */
   connect(bus: 'main' | 'scheduling'): Promise<PlainBus>;
   close(): Promise<void>;
 }
@@ -60,13 +62,13 @@ interface ReceivedEnvelope<T> {
 }
 
 export interface TaskFixtureOptions {
-  /** Replaces the address that the service reaches its database by. */
+  /** Maps the database URL to the one that the service uses, such as that of a proxy. */
   databaseUrl?: (url: string) => string | Promise<string>;
   mainUrl?: (url: string) => string | Promise<string>;
   schedulingUrl?: (url: string) => string | Promise<string>;
   env?: NodeJS.ProcessEnv;
   replicas?: number;
-  /** What the replicas go by; the machine's clock unless given. */
+  /** Clock of the replicas. Default: the system clock. */
   clock?: Clock;
 }
 
@@ -166,7 +168,7 @@ function observer(brokers: TaskFixture['brokers']): Pick<TaskFixture, 'watch' | 
   };
 }
 
-/** Authorization headers by persona; facilities 501 and 502 unless said otherwise. */
+/** Authorization headers by persona, with facilities 501 and 502 by default. */
 export const PARTNER = bearer({
   sub: 'userid:9001',
   identityType: 'internal-legacy',

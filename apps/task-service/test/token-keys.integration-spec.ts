@@ -5,7 +5,7 @@ import type { TaskFixture } from './task-fixture';
 const OLD_KEY = TEST_TOKEN_CONFIG.hmacKey.toString('base64url');
 const [ISSUER, AUDIENCE] = ['https://old.platform.test', 'old'];
 
-describe('the keys that tasks accept tokens under', () => {
+describe('the keys with which the service verifies tokens', () => {
   let service: TaskFixture;
   beforeAll(async () => {
     const keys = [{ kid: 'old-1', secret: OLD_KEY }];
@@ -23,12 +23,12 @@ describe('the keys that tasks accept tokens under', () => {
   const statusOf = async (headers: { authorization: string }): Promise<number> =>
     (await service.api.get('/Schedules').set(headers)).status;
 
-  it('include the previous one while keys are rotated', async () => {
+  it('include the previous key while keys are rotated', async () => {
     expect(await statusOf(PARTNER)).toBe(200);
     expect(await statusOf(bearer({ personas: 1, header: { kid: 'test-2' } }))).toBe(401);
   });
 
-  it('include those of configured legacy issuers, for their tokens alone', async () => {
+  it('include those of configured legacy issuers, for tokens of those issuers only', async () => {
     const legacy = { iss: ISSUER, aud: AUDIENCE, personas: 1 };
     expect(await statusOf(bearer({ ...legacy, header: { typ: undefined, kid: 'old-1' } }))).toBe(200);
     expect(await statusOf(bearer({ ...legacy, header: { typ: undefined } }))).toBe(401);

@@ -26,7 +26,7 @@ describe('traces of the task service', () => {
     recordSpansWith(null);
   });
 
-  it('reach auth-service when it is asked for the facilities of a caller', async () => {
+  it('reach auth-service in the request for the facilities of a caller', async () => {
     const traceId = newTraceId();
     service.auth.identity = { facilities: [501] };
     await service.api
@@ -37,11 +37,11 @@ describe('traces of the task service', () => {
     const [request, ...calls] = notes.of(traceId);
     expect(request).toMatchObject({ name: 'GET /Schedules', kind: 'server', parentSpanId: CALLER });
     const sent = service.auth.traceparents['/auth/me'];
-    const asked = calls.find(({ spanId }) => sent === `00-${traceId}-${spanId}-01`);
-    expect(asked).toMatchObject({ name: 'GET', kind: 'client', parentSpanId: request?.spanId });
+    const lookup = calls.find(({ spanId }) => sent === `00-${traceId}-${spanId}-01`);
+    expect(lookup).toMatchObject({ name: 'GET', kind: 'client', parentSpanId: request?.spanId });
   });
 
-  it('begin anew with each fire of a trigger, and link to the request that made the trigger', async () => {
+  it('start with each fire of a trigger, and link to the request that created the trigger', async () => {
     const traceId = newTraceId();
     await service.api
       .post('/commands/scheduleRecurringTaskInstanceGeneration')
@@ -77,7 +77,7 @@ describe('traces of the task service', () => {
     });
   });
 
-  it('are stored with the event, and the relay publishes each event in its own', async () => {
+  it('are stored with the event, and the relay publishes each event in its own trace', async () => {
     const traceIds = [newTraceId(), newTraceId()];
     await Promise.all(
       traceIds.map((traceId) =>
@@ -89,7 +89,7 @@ describe('traces of the task service', () => {
           .expect(201),
       ),
     );
-    // Nobody takes ScheduleCreatedEvent here: the broker returns it, and it waits in the store.
+    // No queue is bound to ScheduleCreatedEvent here, so the broker returns it and it stays in the outbox.
     const rows = await eventually(async () => {
       const found = await service.database.query<{
         trace_headers: { traceparent: string };

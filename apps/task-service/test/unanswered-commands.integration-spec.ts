@@ -23,7 +23,7 @@ describe('a command over the bus', () => {
     await bus.stop();
   });
 
-  it('answers 200 while all is well, below the base path only', async () => {
+  it('responds with 200, below the base path only', async () => {
     await eventually(() => command().expect(200));
     await service.api.get('/Schedules').set(PARTNER).expect(404);
     const body = { facilityId: 501, name: 'Round', schedule: '0 9 * * *' };
@@ -34,7 +34,7 @@ describe('a command over the bus', () => {
       .expect(200);
   });
 
-  it('answers 503 while the broker is away, and 200 when it is back', async () => {
+  it('responds with 503 while the broker is down, and with 200 afterwards', async () => {
     await bus.refuse();
     const answer = await command().expect(503);
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
@@ -43,8 +43,8 @@ describe('a command over the bus', () => {
     await eventually(() => command().expect(200), { timeoutMs: 20_000 });
   });
 
-  it('answers 504 when nobody answers in time', async () => {
-    // The queue stays and takes the request, but no replica consumes any more.
+  it('responds with 504 if no reply arrives in time', async () => {
+    // The queue still accepts the request, but no replica consumes it.
     for (const hook of service.app.get(ShutdownRegistry).drainHooks) await hook.drain();
     const answer = await command().expect(504);
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);

@@ -18,13 +18,13 @@ import { summaryText } from './summary-text';
 import { TransferService } from './transfer.service';
 import type { Difference, Summary, TransferObserver } from './transfer.service';
 
-/** Where the command line reads and writes besides its arguments. */
+/** The streams and environment of the command line. Tests replace them. */
 export interface AdminSurroundings {
   readonly env?: NodeJS.ProcessEnv;
   readonly input?: Readable;
   readonly output?: Writable;
   readonly complain?: (text: string) => void;
-  /** Asks the operator; null where there is nobody to ask. */
+  /** Asks the operator to confirm. Null if standard input is not a terminal. */
   readonly ask?: ((question: string) => Promise<boolean>) | null;
 }
 
@@ -39,7 +39,10 @@ const MARKS: Readonly<Record<Exclude<Difference, 'same'>, string>> = {
   extra: '-',
 };
 
-/** The operator's command line. Returns the exit code: 0 done, 1 failed or different, 2 not understood. */
+/**
+ * Runs the operator's command line.
+ * @returns the exit code: 0 done, 1 failed or a difference was found, 2 the arguments are not valid
+ */
 export async function runAdmin(
   args: readonly string[],
   {
@@ -60,13 +63,13 @@ export async function runAdmin(
     const words = args.length === 0 ? ['--help'] : args;
     const showHelp = (text: string): void => {
       help = write(text);
-      // Awaited below.
+      // Handled by `failureOf`; this only prevents an unhandled rejection.
       help.catch(() => undefined);
     };
     await adminProgram(execute, { write: showHelp, complain }).parseAsync(words, { from: 'user' });
   } catch (error) {
     const failure = await failureOf(error, help);
-    // Its complaint is written already.
+    // Commander has already written its message.
     if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
     complain(`settings:admin: ${explain(failure)}\n`);
     return 1;
@@ -79,7 +82,10 @@ function isDifferent({ action }: AdminCommand, { missing, different, extra }: Su
   return action === 'compare' && missing + different + extra > 0;
 }
 
-/** Help ends in an error too; that it could not be written counts more. */
+/**
+ * Returns the error to report. Commander also throws after it prints help; a failure to write that help takes
+ * precedence.
+ */
 function failureOf(error: unknown, help: Promise<void>): Promise<unknown> {
   return help.then(
     () => error,
@@ -87,7 +93,7 @@ function failureOf(error: unknown, help: Promise<void>): Promise<unknown> {
   );
 }
 
-/** There is nowhere else to complain. */
+/** Writes messages to the stream. A failed write is ignored: there is nowhere left to report it. */
 function complaintsTo(stream: Writable): (text: string) => void {
   const write = textWriter(stream);
   return (text) => void write(text).catch(() => undefined);
@@ -102,20 +108,22 @@ async function askAtTerminal(question: string): Promise<boolean> {
   }
 }
 
-/** @returns whether a comparison found a difference, or a setting could not be read or written */
+/**
+ * Runs one command.
+ * @returns true if a comparison found a difference, or a setting could not be read or written
+ */
 async function carryOut(
   command: AdminCommand,
   { env, input, output, complain, ask }: Surroundings,
 ): Promise<boolean> {
   const { action, file, subsystems } = command;
   const write = textWriter(output);
-  // Lines are written one after the other. `written` settles when all are, and rejects with the first
-  // failure.
+  // Lines are written in order. `written` settles when all of them are, and rejects with the first failure.
   let written = Promise.resolve();
   const writeLine = (text: string): void => {
     const line = write(text);
     written = written.then(() => line);
-    // Whoever awaits `written` hears of it.
+    // `written` is awaited below and reports the failure; this only prevents unhandled rejections.
     for (const each of [line, written]) each.catch(() => undefined);
   };
   const transfer = await TransferService.connect(loadSettingsAdminConfig(env).DATABASE_URL);
@@ -142,12 +150,12 @@ async function carryOut(
   }
 }
 
-/** Into the file, or else to the standard output, which stays open. */
+/** Writes the lines to the file. Without a file, writes to standard output and does not close it. */
 function writeLines(lines: Readable, file: string | null, output: Writable): Promise<void> {
   return file === null ? pipeline(lines, output, { end: false }) : pipeline(lines, createWriteStream(file));
 }
 
-/** One request id for all that a run writes. */
+/** Returns the audit trail of one run. All its history entries share one request id. */
 function trailOf({ author }: AdminCommand): AuditTrail {
   return {
     author: { subject: author, personId: null, userId: null, name: author, personas: 0 },
@@ -157,8 +165,9 @@ function trailOf({ author }: AdminCommand): AuditTrail {
 }
 
 /**
- * Differences go where the summary goes, progress and failures to the side: standard output may be a file of
- * settings. @param failures collects the names of settings that cannot be read or written
+ * Returns an observer that prints differences to the output, and progress and failures to standard error: the
+ * output of an export is a file of settings.
+ * @param failures collects the names of settings that cannot be read or written
  */
 function observerOf(
   { isQuiet }: AdminCommand,
@@ -173,7 +182,7 @@ function observerOf(
     },
     failed: (error, subsystemName, settingName) => {
       const names = `${JSON.stringify(subsystemName)} ${JSON.stringify(settingName)}`;
-      // A command may meet it twice: when it plans, and when it acts.
+      // A restoration can fail on the same setting twice: when it plans and when it writes.
       if (!failures.has(names)) complain(`settings:admin: ${names} is left as it is: ${explain(error)}\n`);
       failures.add(names);
     },
@@ -183,7 +192,7 @@ function observerOf(
   };
 }
 
-/** An operator's error in a sentence, without credentials. */
+/** Returns a one-line message for the operator, without credentials. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof SettingLineError || error instanceof CommandError)
     return error.message;

@@ -2,19 +2,19 @@ import { SYSTEM_CLOCK } from '@platform/time';
 import { Command, InvalidArgumentError } from 'commander';
 import { instant } from '../settings/instant';
 
-/** A command that was understood. */
+/** A parsed command. */
 export interface AdminCommand {
   readonly action: 'export' | 'import' | 'compare' | 'restore';
-  /** Null: standard input or output. */
+  /** Path of the file to read or write. Null means standard input or output. */
   readonly file: string | null;
   readonly subsystems: readonly string[];
-  /** Where a restoration goes. */
+  /** The instant that a restoration returns to. An invalid Date for other actions. */
   readonly at: Date;
   readonly isDryRun: boolean;
-  /** Whom the history names. */
+  /** The author recorded in the history entries. */
   readonly author: string;
   readonly isQuiet: boolean;
-  /** Whether the operator has agreed to what it will do. */
+  /** Whether `--yes` was passed: restore without a confirmation prompt. */
   readonly isAgreed: boolean;
   /** Whether a subsystem may be restored to an instant at which it had no setting. */
   readonly mayEmpty: boolean;
@@ -32,37 +32,36 @@ interface Options {
 const DEFAULT_AUTHOR = 'settings:admin';
 
 const EPILOGUE = `
-A file has a line of JSON for each setting: subsystemName, settingName, and valueText, the exact text of the value.
-Every action explains itself: settings:admin import --help
+A file has one line of JSON per setting: subsystemName, settingName, and valueText, the exact text of the value.
+Help for an action: settings:admin import --help
 
-A setting that cannot be read or written is named and left out; the others go on.
+A setting that cannot be read or written is reported and skipped.
 
-Exit codes: 0 done, 1 failed or different, or a setting was left out, 2 the command was not understood.
+Exit codes: 0 done, 1 failed, a difference was found or a setting was skipped, 2 invalid arguments.
 Reads DATABASE_URL.`;
 
 const DESCRIPTIONS = {
   export: 'Write settings as lines, in the order of their names.',
   import:
-    'Write the settings of a file that are missing here or have another value, with a history entry each. Nothing is deleted. What is the same is left alone: run an import that was interrupted again, and it goes on.',
+    'Write the settings of a file that are missing here or have another value, with a history entry each. Nothing is deleted. Unchanged settings are skipped, so an interrupted import can be run again.',
   compare:
-    'Say which settings of a file are missing here (+) or have another value (~), and which are here only (-).',
+    'Show which settings of a file are missing here (+) or have another value (~), and which exist only here (-).',
   restore:
-    'Make a subsystem what it was at an instant, of any size, a thousand settings in one transaction, with a history entry each: what \
-differs now is written again (~), what was not there is deleted (-). It shows what it will do and asks first. Interrupted, run it again: it goes on.',
+    'Restore a subsystem of any size to an instant, 1,000 settings per transaction, with a history entry each. Settings that differ \
+are written (~), and settings that did not exist are deleted (-). Shows the changes and asks for confirmation. Can be run again after an interruption.',
 } as const;
 
 /**
- * The whole command line.
- * @param run carries out what was understood
- * @param output where help and complaints go; a wrong command line ends in a CommanderError after its
- * complaint
+ * Builds the parser of the command line.
+ * @param run executes the parsed command
+ * @param output receives help and error messages; invalid arguments throw a CommanderError after the message
  */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,
   output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },
 ): Command {
   const program = new Command('settings:admin')
-    .description('Moves settings between environments, and back in time.')
+    .description('Moves settings between environments, and restores past settings.')
     .configureOutput({ writeOut: output.write, writeErr: output.complain })
     .showHelpAfterError('Try settings:admin --help')
     .exitOverride()
@@ -89,7 +88,7 @@ export function adminProgram(
 }
 
 function describe(command: Command, action: AdminCommand['action']): Command {
-  command.description(DESCRIPTIONS[action]).option('--quiet', 'no progress and no names, only the summary');
+  command.description(DESCRIPTIONS[action]).option('--quiet', 'print only the summary');
   if (action === 'restore')
     command
       .argument('<subsystem>', 'its name')
@@ -97,16 +96,19 @@ function describe(command: Command, action: AdminCommand['action']): Command {
   else command.argument('[file]', `standard ${action === 'export' ? 'output' : 'input'} unless given`);
   if (action === 'restore')
     command
-      .option('--yes', 'do not ask; required where there is no terminal to ask at')
-      .option('--allow-empty', 'even if the subsystem had no setting then: all are deleted');
+      .option('--yes', 'do not ask for confirmation; required without a terminal')
+      .option(
+        '--allow-empty',
+        'restore even if the subsystem had no setting then: deletes all of its settings',
+      );
   if (action === 'import' || action === 'restore')
     return command
-      .option('--dry-run', 'only say what would be written')
-      .option('--as <name>', 'whom the history names', DEFAULT_AUTHOR);
+      .option('--dry-run', 'only show what would be written')
+      .option('--as <name>', 'author in the history entries', DEFAULT_AUTHOR);
   return command.option(
     '--subsystem <name>',
-    `${action === 'export' ? 'only this subsystem' : 'this subsystem, in place of those in the file'}; may be repeated`,
-    // Not a list of names, which would take the file for one of them.
+    `${action === 'export' ? 'only this subsystem' : 'this subsystem instead of those in the file'}; may be repeated`,
+    // One name per option: a variadic option would consume the file argument as another name.
     (name: string, before: readonly string[] = []) => [...before, name],
   );
 }

@@ -5,17 +5,22 @@ import type { AdminCommand } from './command-line';
 import { summaryText } from './summary-text';
 import type { Summary, TransferObserver, TransferService } from './transfer.service';
 
-/** What a restoration is shown with, and who is asked. */
+/** How `restore` reports to the operator and asks for confirmation. */
 export interface RestoreDialogue {
   readonly write: WriteText;
   readonly observer: TransferObserver;
-  /** Asks the operator; null where there is nobody to ask. */
+  /** Asks the operator to confirm. Null if standard input is not a terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | null;
 }
 
-/** Shows what a restoration will do, asks, and does it. A wrong instant or name must not delete a subsystem.
- *  @param trail null: only shows it
- *  @throws {CommandError} when nothing of that name was there at that instant, or nobody has agreed */
+/**
+ * Shows the planned changes, asks for confirmation, and restores the subsystem. The checks keep a wrong
+ * instant or a misspelt name from deleting a whole subsystem.
+ *
+ * @param trail null for a dry run
+ * @throws {CommandError} if the subsystem had no setting at that instant (unless empty is allowed), or the
+ *   operator did not confirm
+ */
 export async function restore(
   transfer: TransferService,
   command: AdminCommand,
@@ -26,7 +31,7 @@ export async function restore(
   const subsystem = command.subsystems[0]!;
   if (!mayEmpty && !(await transfer.existedAt(subsystem, at)))
     throw new CommandError(
-      `there was no setting of ${JSON.stringify(subsystem)} at ${at.toISOString()}: look at name and instant, or pass --allow-empty to delete all that it has now`,
+      `there was no setting of ${JSON.stringify(subsystem)} at ${at.toISOString()}: check the name and the instant, or pass --allow-empty to delete all of its settings`,
     );
   const planned = await transfer.restore(subsystem, at, null, observer);
   if (trail === null) return planned;
@@ -34,7 +39,7 @@ export async function restore(
   if (planned.different + planned.extra === 0) return planned;
   if (!isAgreed) {
     if (ask === null)
-      throw new CommandError('nothing was changed: pass --yes, because there is no terminal to ask at');
+      throw new CommandError('nothing was changed: pass --yes, because there is no terminal to confirm at');
     if (!(await ask('Restore? [y/N] '))) throw new CommandError('nothing was changed');
   }
   return transfer.restore(subsystem, at, trail, { ...observer, differs: () => undefined });

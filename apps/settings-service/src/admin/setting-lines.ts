@@ -7,23 +7,25 @@ import { MAX_VALUE_DEPTH, faultOf } from '../settings/setting-value';
 import type { JsonText } from '../settings/setting-value';
 import type { StoredSetting } from '../settings/setting.entity';
 
-/** A setting of a file. */
+/** A setting parsed from a line of a file. */
 export interface MovedSetting {
   readonly key: SettingKey;
   readonly value: JsonText;
 }
 
-/** A line of a file is not a setting. The message names the line and repeats nothing of it. */
+/**
+ * A line of a file is not a valid setting. The message has the line number and none of the line's content.
+ */
 export class SettingLineError extends Error {
   override readonly name = 'SettingLineError';
 }
 
-// The `u` flag matches surrogates only where they stand alone.
+// With the `u` flag, \p{Cs} matches unpaired surrogates only.
 const LONE_SURROGATE = /\p{Cs}/u;
 
 /**
- * The lines of a file, without their ends. Not by node:readline, which ends a line at U+2028 too.
- * @throws {SettingLineError} unless it is UTF-8
+ * Yields the lines of a file without their line ends. node:readline is no option: it also splits at U+2028.
+ * @throws {SettingLineError} if the bytes are not UTF-8
  */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -47,14 +49,17 @@ function decode(decoder: TextDecoder, chunk: Uint8Array, number: number): string
 }
 
 /**
- * The line of a setting. The value's text is a string in it, because it may hold line ends and must come back
- * byte for byte.
+ * Returns a setting as a line of JSON. `valueText` is a JSON string, because a value may contain line breaks
+ * and must survive byte for byte.
  */
 export function lineOf({ subsystemName, settingName, valueText }: StoredSetting): string {
   return `${JSON.stringify({ subsystemName, settingName, valueText })}\n`;
 }
 
-/** The setting of a line. @throws {SettingLineError} */
+/**
+ * Parses a line.
+ * @throws {SettingLineError}
+ */
 export function settingOf(line: string, number: number): MovedSetting {
   const { subsystemName, settingName, valueText } = parse(line, number);
   const name = (text: unknown, member: string): SettingName => {

@@ -1,7 +1,7 @@
 import type { AdminCommand } from './command-line';
 import type { Summary } from './transfer.service';
 
-/** What was done, or would be, in a line. */
+/** Returns the counts of what was done, or of what would be in a dry run, as one line. */
 export function summaryText(
   { action, isDryRun }: AdminCommand,
   { missing, different, same, extra, failed }: Summary,

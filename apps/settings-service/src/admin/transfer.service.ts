@@ -5,7 +5,7 @@ import { SYSTEM_CLOCK } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { DEFAULT_ISOLATION, ENTITIES, SCHEMA } from '../database-layout';
 import { BatchedSettingsRepository } from '../settings/batched-settings.repository';
-import { COMPARED, PastSettingsRepository } from '../settings/past-settings.repository';
+import { COMPARE_BATCH, PastSettingsRepository } from '../settings/past-settings.repository';
 import type { ComparedPart, PastName, SubsystemRestoration } from '../settings/restoration';
 import { settingKeyText } from '../settings/setting-key';
 import type { SettingKey } from '../settings/setting-key';
@@ -19,41 +19,41 @@ import type { AuditTrail } from '../settings/write-request';
 import { SettingLineError, lineOf, settingOf } from './setting-lines';
 import type { MovedSetting } from './setting-lines';
 
-/** How a setting of a file stands to this environment; `extra` is here and not in the file. */
+/** How a setting in the file compares with this environment. `extra`: it exists here but not in the file. */
 export type Difference = 'missing' | 'different' | 'same' | 'extra';
-/** `failed` settings are left as they are. */
+/** Number of settings per outcome. `failed` settings are not changed. */
 export type Summary = Record<Difference | 'failed', number>;
 
-/** Hears how it goes. */
+/** Receives the progress of a transfer. */
 export interface TransferObserver {
-  /** A setting that is not the same here. */
+  /** Called for each setting that differs. */
   differs(difference: Exclude<Difference, 'same'>, subsystemName: string, settingName: string): void;
-  /** A setting that cannot be read or written; the others go on. */
+  /** Called for each setting that cannot be read or written. The transfer continues with the others. */
   failed(error: unknown, subsystemName: string, settingName: string): void;
-  /** So many settings are done. */
+  /** Called with the number of settings processed so far. */
   progressed(done: number): void;
 }
 
-/** Whose pages these are: nobody else reads in this process. */
+/** The caller that page reads are accounted to. This process has only one. */
 const OPERATOR = 'settings:admin';
 const CONNECTIONS = 2;
 const PAGE = 1_000;
-/** Settings that are compared, and written in one transaction. */
+/** Settings that one transaction compares and writes. */
 const BATCH = 100;
 
-/** What a part of a restoration did, and what it could not do. */
+/** The outcome of one part of a restoration, with the settings that failed. */
 interface RestoredPart extends ComparedPart {
   readonly failed: readonly (PastName & { readonly error: unknown })[];
 }
 
-/** Moves settings between environments: lines out of this one's database, and into it. */
+/** Exports settings as lines, and imports, compares and restores them. */
 export class TransferService {
   private readonly settings: SettingsRepository;
   private readonly batch: BatchedSettingsRepository;
   private readonly past: PastSettingsRepository;
   private readonly settled: SettledPastService;
 
-  /** @param url of the service's database, with the service's own role */
+  /** @param url connects to the service's database with the service's own role */
   static async connect(url: string): Promise<TransferService> {
     const options = postgresOptions({
       url,
@@ -79,8 +79,8 @@ export class TransferService {
   }
 
   /**
-   * The lines of all settings, or of these subsystems', in the order of names; without those that cannot be
-   * read.
+   * Yields the lines of all settings, or of the given subsystems, ordered by name. Settings that cannot be
+   * read are skipped and reported to the observer.
    */
   async *exportLines(subsystems: readonly string[], observer: TransferObserver): AsyncGenerator<string> {
     let done = 0;
@@ -91,11 +91,11 @@ export class TransferService {
   }
 
   /**
-   * Compares the file's settings with those here and, unless `trail` is null, writes what is missing or
-   * different, a hundred in one transaction. What is the same is left alone, so that an import that was
-   * interrupted goes on when it is run again.
-   * @param note hears of every setting of the file
-   * @throws {SettingLineError} at the first bad line; the hundreds before it are written
+   * Compares the file's settings with those here and writes the missing and different ones, at most 100 per
+   * transaction. Unchanged settings are skipped, so an interrupted import can be run again.
+   * @param trail null for a dry run
+   * @param note called with the key of every setting in the file
+   * @throws {SettingLineError} at the first bad line; the batches before it remain written
    */
   async import(
     lines: AsyncIterable<string>,
@@ -120,8 +120,8 @@ export class TransferService {
   }
 
   /**
-   * Compares the file's settings with those here, and names those of the subsystems (of the file's, unless
-   * given) that the file lacks.
+   * Compares the file's settings with those here, and reports as `extra` the settings that the file lacks.
+   * @param subsystems where to look for extra settings; if empty, the subsystems that the file mentions
    */
   async compare(
     lines: AsyncIterable<string>,
@@ -148,9 +148,9 @@ export class TransferService {
   }
 
   /**
-   * Makes a subsystem what it was at `at`, part by part, each in one transaction. Run again after an
-   * interruption, it goes on. A setting that cannot be read or written is left as it is.
-   * @param trail null: only says what would change
+   * Restores a subsystem to its state at `at`, one transaction per part. After an interruption it can be run
+   * again. A setting that cannot be read or written is not changed.
+   * @param trail null for a dry run
    */
   async restore(
     subsystemName: string,
@@ -183,9 +183,12 @@ export class TransferService {
     return this.past.existedAt(keyOf(subsystemName), at);
   }
 
-  /** A part that fails by one of its rows is tried in halves, down to the setting that is to blame. */
+  /**
+   * Restores part by part. If one row makes a part fail, retries with half the size until only the broken
+   * setting fails.
+   */
   private async *restoreParts(restoration: SubsystemRestoration): AsyncGenerator<RestoredPart> {
-    let count = COMPARED;
+    let count = COMPARE_BATCH;
     for (let after: string | null = START; after !== null;) {
       const part: RestoredPart | null = await this.restorePart(restoration, after, count);
       if (part === null) {
@@ -193,12 +196,16 @@ export class TransferService {
         continue;
       }
       yield part;
-      count = Math.min(2 * count, COMPARED);
+      count = Math.min(2 * count, COMPARE_BATCH);
       after = part.last;
     }
   }
 
-  /** @returns null when one of several settings fails */
+  /**
+   * Restores the next `count` settings in one transaction.
+   * @returns null if a row failed and the part has several settings, so that the caller retries with a
+   *   smaller one
+   */
   private async restorePart(
     restoration: SubsystemRestoration,
     after: string,
@@ -220,7 +227,10 @@ export class TransferService {
     }
   }
 
-  /** What differs from what is here. A setting that cannot be read here is tried by itself and left out. */
+  /**
+   * Returns the settings that are missing or different here. A setting that cannot be read here is reported
+   * as failed and left out.
+   */
   private async changedOf(
     settings: readonly MovedSetting[],
     summary: Summary,
@@ -237,7 +247,10 @@ export class TransferService {
     });
   }
 
-  /** The settings here, null where there is none, undefined for one that cannot be read. */
+  /**
+   * Reads the current settings. An item is null if the setting does not exist, undefined if it cannot be
+   * read.
+   */
   private async findHere(
     settings: readonly MovedSetting[],
     summary: Summary,
@@ -259,7 +272,7 @@ export class TransferService {
     }
   }
 
-  /** All settings, or those of the subsystems. */
+  /** Yields all settings, or those of the given subsystems. */
   private async *list(
     subsystems: readonly string[],
     observer: TransferObserver,
@@ -269,7 +282,10 @@ export class TransferService {
     for (const key of [...keys].sort()) yield* this.listIn(key, observer);
   }
 
-  /** A page that fails by one of its rows is read in halves, down to the setting that is to blame. */
+  /**
+   * Yields settings page by page. If one row makes a page fail, retries with half the size until only the
+   * broken setting fails.
+   */
   private async *listIn(
     subsystemKey: string | null,
     observer: TransferObserver,
@@ -308,8 +324,8 @@ function keyOf(subsystemName: string): string {
 }
 
 /**
- * The settings of the lines, a hundred at a time.
- * @throws {SettingLineError} also for a setting that an earlier line has
+ * Parses the lines into batches of 100 settings.
+ * @throws {SettingLineError} also if two lines have the same setting
  */
 async function* batches(lines: AsyncIterable<string>): AsyncGenerator<MovedSetting[]> {
   const seen = new Map<string, number>();

@@ -5,26 +5,26 @@ import { MINUTE_MS, SECOND_MS, sleep, withTimeout } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
 import { SettingError } from '../settings/setting-problems.filter';
-import { ChangeLog, KEPT_CHANGES, isSameChange, markOf, pageAfter } from './change-log';
-import type { Change, ChangePage, Look, Mark, Position } from './change-log';
-import { ChangesRepository, LOOK_LIMIT } from './changes.repository';
+import { ChangeLog, RETAINED_CHANGES, isSameChange, markOf, pageAfter } from './change-log';
+import type { Change, ChangePage, PollResult, Mark, Position } from './change-log';
+import { ChangesRepository, POLL_ROW_LIMIT } from './changes.repository';
 import { WatcherShares } from './watcher-shares';
 import type { Holder } from './watcher-shares';
 
-/** What a reader asks for. */
+/** A request for changes. */
 export interface ChangesRequest {
-  /** Where the reader is; null: at the end. */
+  /** The reader's position. Null means the current end of the log. */
   readonly after: Position | null;
-  /** Only changes of this subsystem. */
+  /** Restricts the response to one subsystem; null for all. */
   readonly subsystemKey: string | null;
-  /** How long to wait for a change. */
+  /** How long the request waits if there is no change yet. */
   readonly waitMs: number;
-  /** The reader has gone. */
+  /** Aborts when the reader disconnects. */
   readonly signal: AbortSignal;
   readonly holder: Holder;
 }
 
-/** A reader that waits. */
+/** A request that waits for a change. */
 interface Watcher extends Holder {
   position: Position;
   readonly subsystemKey: string | null;
@@ -33,7 +33,7 @@ interface Watcher extends Holder {
   readonly fail: (error: unknown) => void;
 }
 
-/** How much the feed gives; see the configuration. */
+/** Limits of the feed; see the configuration. */
 export interface ChangeLimits {
   readonly maxWatchers: number;
   readonly tokenLifetimeSeconds: number;
@@ -42,39 +42,46 @@ export interface ChangeLimits {
 export const CHANGE_LIMITS = Symbol('CHANGE_LIMITS');
 
 const PAGE_SIZE = 1_000;
-/** Pages that show nothing of a subsystem which one request passes over. */
-const EMPTY_PAGES = 50;
-/** Pause between two looks while somebody waits: at most ten statements a second, and a watcher learns of a
- *  change that much later. */
-const LOOK_INTERVAL_MS = 100;
+/** Maximum consecutive pages without a change of the requested subsystem that one request skips. */
+const MAX_EMPTY_PAGES = 50;
 /**
- * A database that does not answer for this long is an outage to watchers, so that no response says that
- * nothing has changed.
+ * Pause between two polls while requests wait. It allows at most ten statements a second, and delays a change
+ * by at most this much.
  */
-const LOOK_LIMIT_MS = 5 * SECOND_MS;
+const POLL_INTERVAL_MS = 100;
 /**
- * After this long without a reader the log starts afresh rather than catching up, if it can do so at once.
+ * If the database does not respond within this time, waiting requests fail. An empty response would claim
+ * that nothing has changed.
  */
-const IDLE_MS = MINUTE_MS;
-/** After so many looks at writers that began before the log, one each interval, the log from before goes
- *  on. */
-const LOOKS_BEFORE_GOING_ON = 3;
-/** After so many looks without a log from before, readers are refused. */
-const LOOKS_BEFORE_REFUSING = 30;
-/** After so long with gaps all the time, looks ask who writes: some old transaction holds the horizon of
- *  the cluster. */
-const ASK_WRITERS_AFTER_MS = SECOND_MS;
+const POLL_TIMEOUT_MS = 5 * SECOND_MS;
+/**
+ * If no poll ran for this long, the log is rebuilt instead of catching up, unless older writers delay that.
+ */
+const MAX_IDLE_MS = MINUTE_MS;
+/**
+ * Polls, one per interval, for which opening a new log waits for older writers. After that, the previous log
+ * continues to be used.
+ */
+const POLLS_BEFORE_REUSE = 3;
+/** Maximum polls while opening the first log. After that, readers are refused. */
+const MAX_HORIZON_POLLS = 30;
+/**
+ * If gaps stay open for this long, polls also read which transactions write to the history: a long
+ * transaction elsewhere in the cluster may be holding back xmin.
+ */
+const QUERY_WRITERS_AFTER_MS = SECOND_MS;
 
 /**
- * The changes of settings, for any number of watchers: while there are any, one statement every 100 ms serves
- * them all from memory. Only readers that are further behind than the log have statements of their own.
+ * Serves the changes of settings to any number of waiting requests. While any wait, one statement every 100
+ * ms serves all of them from memory. Only readers whose position is older than the in-memory log need
+ * statements of their own.
  */
 @Injectable()
 export class ChangeFeedService {
   private log: ChangeLog | null = null;
-  private lookedAtMs = -Infinity;
+  private polledAtMs = -Infinity;
   private gapsSinceMs: number | null = null;
-  private looking: Promise<void> | null = null;
+  private activePoll: Promise<void> | null = null;
   private readonly watchers: WatcherShares<Watcher>;
   private readonly logger = new Logger(ChangeFeedService.name);
   private readonly refused: Counter;
@@ -93,15 +100,15 @@ export class ChangeFeedService {
     this.watchers = new WatcherShares(limits.maxWatchers);
     this.refused = metrics.counter(
       'settings_change_watchers_refused_total',
-      'Requests that could not wait for changes: every place was taken, and their caller has its share',
+      'Requests refused because every place for waiting was taken and their caller already had its share',
     );
     this.displaced = metrics.counter(
       'settings_change_watchers_displaced_total',
-      'Waits that ended early: a caller or application with fewer of them needed the place',
+      'Waits ended early to make room for a caller or application that had fewer',
     );
     this.stepsBack = metrics.counter(
       'settings_feed_steps_back_total',
-      'Times the history was found to have gone back, after a failover or a restore that lost commits',
+      'Times the history had lost commits that were already delivered, after a failover or a restore',
     );
     // eslint-disable-next-line @typescript-eslint/require-await -- the registry waits for those that need time
     shutdown.addDrainHook({ name: 'watchers of changes', drain: async () => this.stop() });
@@ -111,29 +118,29 @@ export class ChangeFeedService {
   }
 
   /**
-   * The next changes; empty after `waitMs` without one, or when the service stops.
-   * @throws {SettingError} `too-many-watchers`, `changes-not-settled`, `changes-expired` for a position in a
-   *   history that went back since
-   * @throws {DatabaseUnavailableError} or the driver's error: what happened meanwhile is not known
+   * Returns the next changes, or none if `waitMs` passes without one or the service stops.
+   * @throws {SettingError} `too-many-watchers`, `changes-not-settled`, or `changes-expired` if the history
+   *   has gone back past the position
+   * @throws {DatabaseUnavailableError} or the driver's error, if it is unknown whether something changed
    */
   async read(request: ChangesRequest): Promise<ChangePage> {
     const log = await this.currentLog(request.after);
     let page = await this.find(log, request.after ?? log.position, request.subsystemKey);
-    // A reader of one subsystem would take an empty page for the present.
-    for (let pages = 1; page.changes.length === 0 && page.hasMore && pages < EMPTY_PAGES; pages += 1)
+    // An empty page with `hasMore` would look to a reader of one subsystem like the end of the log.
+    for (let pages = 1; page.changes.length === 0 && page.hasMore && pages < MAX_EMPTY_PAGES; pages += 1)
       page = await this.find(log, page.next, request.subsystemKey);
     const mayWait = request.waitMs > 0 && !this.isStopping && !request.signal.aborted;
     if (page.changes.length > 0 || page.hasMore || !mayWait) return this.marked(page);
     return this.marked(await this.wait(page, request));
   }
 
-  /** The page with marks in its position. */
+  /** Adds marks to the page's position unless it has some. */
   private marked(page: ChangePage): ChangePage {
     if (page.next.marks !== undefined) return page;
     return { ...page, next: { ...page.next, marks: this.log?.marksAt(page.next) ?? [] } };
   }
 
-  /** Responds to everybody that waits; from now on nobody does. */
+  /** Responds to all waiting requests. Later requests do not wait. */
   private stop(): void {
     this.isStopping = true;
     for (const { respond, position } of this.watchers)
@@ -141,21 +148,22 @@ export class ChangeFeedService {
   }
 
   /**
-   * The log: not older than the request of a reader who begins now, at most one interval old for others, and
-   * not behind what the reader has seen at another replica.
+   * Returns an up-to-date log. For a reader without a position it is polled after the request began; for
+   * others it may be one interval old. It is never behind what the reader has seen at another replica.
+   * @throws {SettingError} `changes-expired` if the history no longer holds what the reader has seen
    */
   private async currentLog(after: Position | null): Promise<ChangeLog> {
-    if (after === null) await this.lookAfresh();
-    else if (this.clock.monotonicMs() - this.lookedAtMs > LOOK_INTERVAL_MS) await this.look();
+    if (after === null) await this.pollAfresh();
+    else if (this.clock.monotonicMs() - this.polledAtMs > POLL_INTERVAL_MS) await this.poll();
     if (after !== null && !(await this.stillHoldsSeenChanges(after))) {
-      await this.lookAfresh();
+      await this.pollAfresh();
       if (!(await this.stillHoldsSeenChanges(after))) throw new SettingError('changes-expired');
     }
     return this.log!;
   }
 
   /**
-   * Whether the history still holds the changes that the reader has seen last. A failover or a restore may
+   * Whether the history still holds the changes that the reader's marks name. A failover or a restore may
    * have removed them.
    */
   private async stillHoldsSeenChanges({ upTo, marks = [] }: Position): Promise<boolean> {
@@ -178,22 +186,23 @@ export class ChangeFeedService {
   }
 
   /**
-   * Looks, but does not join a look under way: it may have begun before something that the reader knows of.
+   * Starts a poll after this call. A poll already under way may have begun before a change that the reader
+   * knows of.
    */
-  private async lookAfresh(): Promise<void> {
-    if (this.looking !== null) await this.look().catch(() => undefined);
-    await this.look();
+  private async pollAfresh(): Promise<void> {
+    if (this.activePoll !== null) await this.poll().catch(() => undefined);
+    await this.poll();
   }
 
   private async find(log: ChangeLog, position: Position, subsystemKey: string | null): Promise<ChangePage> {
     const page = findInMemory(log, position, subsystemKey);
     if (page !== null) return page;
-    // Noted before the statement: what is committed meanwhile stays open.
+    // Read before the statement, so that changes committed during it stay open.
     const end = log.position;
     const unseen = await this.repository.findAfter(position, end.upTo, PAGE_SIZE + 1);
     const older = pageAfter(position, unseen, PAGE_SIZE, end);
     const last = older.changes.at(-1);
-    // The log does not reach back to where such a page ends.
+    // The in-memory log cannot supply marks for this position, because the position is older than the log.
     const marks = older.hasMore && last !== undefined ? { marks: [markOf(last)] } : {};
     return ofSubsystem({ ...older, next: { ...older.next, ...marks } }, subsystemKey);
   }
@@ -214,8 +223,8 @@ export class ChangeFeedService {
           this.watchers.delete(watcher);
           signal.removeEventListener('abort', leave);
         };
-        // What came between the page and now.
-        tellAll(this.log!, [watcher]);
+        // Delivers changes that the log received after the page was made.
+        respondToAll(this.log!, [watcher]);
         void this.watch();
       });
     } finally {
@@ -235,14 +244,14 @@ export class ChangeFeedService {
     displaced.respond({ changes: [], next: displaced.position, hasMore: false });
   }
 
-  /** Looks again and again while anybody waits. */
+  /** Polls as long as any request waits. */
   private async watch(): Promise<void> {
     if (this.isWatching) return;
     this.isWatching = true;
     while (this.watchers.size > 0) {
-      await sleep(LOOK_INTERVAL_MS);
+      await sleep(POLL_INTERVAL_MS);
       try {
-        await this.look();
+        await this.poll();
         this.endWaits();
       } catch (error) {
         for (const { fail } of this.watchers) fail(error);
@@ -257,32 +266,36 @@ export class ChangeFeedService {
       if (endsAtMs <= nowMs) respond({ changes: [], next: position, hasMore: false });
   }
 
-  /** Looks for changes now, or joins whoever does, and tells the watchers. */
-  private look(): Promise<void> {
-    this.looking ??= this.lookOnce().finally(() => {
-      this.looking = null;
+  /** Polls for changes, or joins the poll under way, and responds to the watchers. */
+  private poll(): Promise<void> {
+    this.activePoll ??= this.pollOnce().finally(() => {
+      this.activePoll = null;
     });
-    const silent = (): Error => new DatabaseUnavailableError('the database did not tell of changes in time');
-    return withTimeout(this.looking, LOOK_LIMIT_MS, silent);
+    const silent = (): Error =>
+      new DatabaseUnavailableError('the database did not respond to a poll for changes in time');
+    return withTimeout(this.activePoll, POLL_TIMEOUT_MS, silent);
   }
 
-  private async lookOnce(): Promise<void> {
-    const isIdle = this.clock.monotonicMs() - this.lookedAtMs > IDLE_MS;
+  private async pollOnce(): Promise<void> {
+    const isIdle = this.clock.monotonicMs() - this.polledAtMs > MAX_IDLE_MS;
     const log = this.log !== null && !isIdle ? this.log : await this.openLog(this.log);
     for (let isBehind = true; isBehind;) {
       const startedAtMs = this.clock.monotonicMs();
-      const asksWriters = startedAtMs - (this.gapsSinceMs ?? Infinity) > ASK_WRITERS_AFTER_MS;
-      const look = await this.repository.look(log.question, { asksWriters });
-      if (!log.continues(look)) return this.startOver();
-      const hasNews = log.add(look);
+      const includesWriters = startedAtMs - (this.gapsSinceMs ?? Infinity) > QUERY_WRITERS_AFTER_MS;
+      const result = await this.repository.poll(log.pollQuery, { includesWriters });
+      if (!log.isContinuedBy(result)) return this.startOver();
+      const hasNews = log.add(result);
       this.gapsSinceMs = log.position.open.length === 0 ? null : (this.gapsSinceMs ?? startedAtMs);
-      [this.log, this.lookedAtMs] = [log, startedAtMs];
-      if (hasNews) tellAll(log, this.watchers);
-      isBehind = hasNews && look.found.length >= LOOK_LIMIT;
+      [this.log, this.polledAtMs] = [log, startedAtMs];
+      if (hasNews) respondToAll(log, this.watchers);
+      isBehind = hasNews && result.found.length >= POLL_ROW_LIMIT;
     }
   }
 
-  /** What was seen is no longer there: positions that name it are worth nothing, nor is the log. */
+  /**
+   * Discards the log and expires all waiting requests, because the history has lost changes that were already
+   * delivered.
+   */
   private async startOver(): Promise<void> {
     this.logger.warn(
       'the history of settings went back: a failover or a restore lost changes; watchers start over',
@@ -290,41 +303,41 @@ export class ChangeFeedService {
     this.stepsBack.inc();
     this.log = null;
     for (const { fail } of this.watchers) fail(new SettingError('changes-expired'));
-    await this.lookOnce();
+    await this.pollOnce();
   }
 
   /**
-   * A log that begins where everything is settled: every transaction that could have drawn an identifier
-   * before its end has ended. While one of them is under way, the log from before goes on; without it this
-   * waits.
-   * @throws {SettingError} `changes-not-settled` when that takes too long
+   * Opens a log that begins at a settled position: every transaction that could have drawn an identifier up
+   * to there has ended. While such a transaction is still running, the previous log is returned; without a
+   * previous log this waits.
+   * @throws {SettingError} `changes-not-settled` if that takes too long
    */
   private async openLog(previous: ChangeLog | null): Promise<ChangeLog> {
     const upTo = await this.repository.findEnd();
-    const first = await this.lookAtHorizon();
+    const first = await this.readHorizon();
     let before = first;
-    for (let looks = 1; ; looks += 1) {
-      const now = await this.lookAtHorizon();
+    for (let polls = 1; ; polls += 1) {
+      const now = await this.readHorizon();
       if (Math.max(now.xmin, before.writersFrom ?? 0) >= first.nextXid) break;
-      if (previous !== null && looks >= LOOKS_BEFORE_GOING_ON) return previous;
-      if (looks >= LOOKS_BEFORE_REFUSING) throw new SettingError('changes-not-settled');
+      if (previous !== null && polls >= POLLS_BEFORE_REUSE) return previous;
+      if (polls >= MAX_HORIZON_POLLS) throw new SettingError('changes-not-settled');
       before = now;
-      await sleep(LOOK_INTERVAL_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
-    const latest = await this.repository.findLatest(upTo, KEPT_CHANGES);
-    return new ChangeLog(latest.length < KEPT_CHANGES ? 0 : latest[0]!.id - 1, latest);
+    const latest = await this.repository.findLatest(upTo, RETAINED_CHANGES);
+    return new ChangeLog(latest.length < RETAINED_CHANGES ? 0 : latest[0]!.id - 1, latest);
   }
 
-  private lookAtHorizon(): Promise<Look> {
-    return this.repository.look({ upTo: Number.MAX_SAFE_INTEGER, ids: [] }, { asksWriters: true });
+  private readHorizon(): Promise<PollResult> {
+    return this.repository.poll({ upTo: Number.MAX_SAFE_INTEGER, ids: [] }, { includesWriters: true });
   }
 }
 
 /**
- * Responds to every watcher that the log has something for. Most are at the same position: their pages are
- * made once.
+ * Responds to each watcher for which the log has changes. Most watchers share a position, so each page is
+ * built once.
  */
-function tellAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
+function respondToAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
   const pages = new Map<Position, Map<string | null, ChangePage | null>>();
   for (const watcher of watchers) {
     const { position, subsystemKey } = watcher;
@@ -332,21 +345,24 @@ function tellAll(log: ChangeLog, watchers: Iterable<Watcher>): void {
     pages.set(position, ofPosition);
     let page = ofPosition.get(subsystemKey);
     if (page === undefined) ofPosition.set(subsystemKey, (page = findInMemory(log, position, subsystemKey)));
-    tell(watcher, page);
+    respondTo(watcher, page);
   }
 }
 
 /**
- * Responds to the watcher if the page shows something.
- * @param page null when the log does not reach back to the watcher's position
+ * Responds to the watcher if the page has changes; otherwise advances its position.
+ * @param page null if the log does not reach back to the watcher's position
  */
-function tell(watcher: Watcher, page: ChangePage | null): void {
+function respondTo(watcher: Watcher, page: ChangePage | null): void {
   if (page === null) watcher.respond({ changes: [], next: watcher.position, hasMore: true });
   else if (page.changes.length > 0) watcher.respond(page);
   else watcher.position = page.next;
 }
 
-/** The first page that shows anything, or the last one; null when the log does not reach back that far. */
+/**
+ * Returns the first page with a change of the subsystem, or the last page if there is none. Null if the log
+ * does not reach back to the position.
+ */
 function findInMemory(log: ChangeLog, position: Position, subsystemKey: string | null): ChangePage | null {
   for (let at = position; ;) {
     const page = log.after(at, PAGE_SIZE);

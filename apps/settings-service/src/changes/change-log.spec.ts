@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { SignedCursor, pageKeyQuery } from '@platform/service-defaults';
-import { ChangeLog, KEPT_CHANGES, MAX_OPEN, pageAfter } from './change-log';
-import type { Change, ChangePage, Look, Position } from './change-log';
+import { ChangeLog, RETAINED_CHANGES, MAX_OPEN, pageAfter } from './change-log';
+import type { Change, ChangePage, PollResult, Position } from './change-log';
 
 const change = (id: number, settingName = 'a'): Change => ({
   id,
@@ -20,8 +20,8 @@ interface Transaction {
 }
 
 /**
- * PostgreSQL as far as the feed sees it: identifiers drawn in order, under the locks of settings, and
- * committed in any order.
+ * Models the history as the feed sees it in PostgreSQL: identifiers are drawn in order, under the locks of
+ * settings, and committed in any order.
  */
 class HistoryModel {
   readonly committed: Change[] = [];
@@ -29,7 +29,10 @@ class HistoryModel {
   private lastId = 0;
   private nextXid = 2;
 
-  /** @param hasOldTransaction somebody else in the cluster has one that never ends and never writes here */
+  /**
+   * @param hasOldTransaction whether another database of the cluster has a transaction that never ends and
+   *   never writes here
+   */
   constructor(private readonly hasOldTransaction: boolean) {}
 
   write(settingName: string, transaction: number): void {
@@ -49,7 +52,7 @@ class HistoryModel {
     return this.open.length;
   }
 
-  seenFrom({ upTo, open }: Position, asksWriters: boolean, limit = Infinity): Look {
+  seenFrom({ upTo, open }: Position, includesWriters: boolean, limit = Infinity): PollResult {
     const sorted = this.committed.toSorted((left, right) => left.id - right.id);
     const after = sorted.filter(({ id }) => id > upTo).slice(0, limit);
     const writersFrom = Math.min(this.nextXid, ...this.open.map(({ xid }) => xid));
@@ -57,13 +60,13 @@ class HistoryModel {
       found: [...sorted.filter(({ id }) => open.includes(id)), ...after],
       xmin: this.hasOldTransaction ? 1 : writersFrom,
       nextXid: this.nextXid,
-      writersFrom: asksWriters ? writersFrom : null,
+      writersFrom: includesWriters ? writersFrom : null,
     };
   }
 }
 
 describe('ChangeLog', () => {
-  it('tells of a change that was committed after one with a higher identifier', () => {
+  it('delivers a change that was committed after one with a higher identifier', () => {
     const log = new ChangeLog(0, []);
     log.add({ found: [change(2)], xmin: 5, nextXid: 7, writersFrom: null });
     const first = log.after({ upTo: 0, open: [] }, 10);
@@ -74,26 +77,26 @@ describe('ChangeLog', () => {
     expect(log.position).toEqual({ upTo: 2, open: [] });
   });
 
-  it('gives a gap up once every transaction that can fill it has ended, and no earlier', () => {
+  it('settles a gap once every transaction that could fill it has ended, and no earlier', () => {
     const log = new ChangeLog(0, []);
-    const look = (xmin: number, writersFrom: number | null = null): readonly number[] => {
+    const poll = (xmin: number, writersFrom: number | null = null): readonly number[] => {
       log.add({ found: [], xmin, nextXid: 9, writersFrom });
       return log.position.open;
     };
     log.add({ found: [change(2)], xmin: 5, nextXid: 7, writersFrom: null });
-    expect(look(6)).toEqual([1]);
-    // The horizon of the cluster stands still, but nobody older than 7 writes to the history: known from the
-    // next snapshot on.
-    expect(look(6, 7)).toEqual([1]);
-    expect(look(6)).toEqual([]);
+    expect(poll(6)).toEqual([1]);
+    // The cluster's xmin does not move, but no transaction below 7 writes to the history. The log uses that
+    // from the next snapshot on.
+    expect(poll(6, 7)).toEqual([1]);
+    expect(poll(6)).toEqual([]);
   });
 
-  it('holds back what lies behind more gaps than a position can name', () => {
+  it('does not advance past more gaps than a position can name', () => {
     const log = new ChangeLog(0, []);
-    const look = { found: [change(2_501)], xmin: 1, nextXid: 2, writersFrom: null };
-    log.add(look);
+    const result = { found: [change(2_501)], xmin: 1, nextXid: 2, writersFrom: null };
+    log.add(result);
     expect(log.position).toMatchObject({ upTo: MAX_OPEN });
-    for (let looks = 0; looks < 2_500 / MAX_OPEN; looks += 1) log.add({ ...look, xmin: 2 });
+    for (let polls = 0; polls < 2_500 / MAX_OPEN; polls += 1) log.add({ ...result, xmin: 2 });
     expect(log.position.upTo).toBe(2_501);
   });
 
@@ -113,50 +116,55 @@ describe('ChangeLog', () => {
     expect(cursors.decode('changes', cursor)).toHaveLength(2 + MAX_OPEN);
   });
 
-  it('keeps a bounded number of changes behind an open identifier, and goes on once it is settled', () => {
-    const log = new ChangeLog(0, [], 2 * KEPT_CHANGES + 100);
-    const found = Array.from({ length: 3 * KEPT_CHANGES }, (_, index) => change(index + 2));
-    const look = (xmin: number): number => {
+  it('retains a bounded number of changes behind an open identifier, and advances once it is settled', () => {
+    const log = new ChangeLog(0, [], 2 * RETAINED_CHANGES + 100);
+    const found = Array.from({ length: 3 * RETAINED_CHANGES }, (_, index) => change(index + 2));
+    const poll = (xmin: number): number => {
       const { upTo } = log.position;
       log.add({ found: found.filter(({ id }) => id > upTo), xmin, nextXid: 2, writersFrom: null });
       return log.position.upTo;
     };
-    expect(look(1)).toBe(2 * KEPT_CHANGES + 101);
-    expect(look(1)).toBe(2 * KEPT_CHANGES + 101);
-    look(2);
-    expect(look(2)).toBe(3 * KEPT_CHANGES + 1);
+    expect(poll(1)).toBe(2 * RETAINED_CHANGES + 101);
+    expect(poll(1)).toBe(2 * RETAINED_CHANGES + 101);
+    poll(2);
+    expect(poll(2)).toBe(3 * RETAINED_CHANGES + 1);
   });
 
-  it('gives readers at the end one position, so that their next page is made once', () => {
+  it('shares one position among readers at the end, so that their next page is built once', () => {
     const log = new ChangeLog(0, []);
     log.add({ found: [change(2), change(3)], xmin: 1, nextXid: 2, writersFrom: null });
     const [one, other] = [log.after({ upTo: 0, open: [] }, 9), log.after({ upTo: 2, open: [1] }, 9)];
     expect(one?.next).toBe(other?.next);
   });
 
-  it('forgets the oldest changes, but none behind a gap', () => {
+  it('evicts the oldest changes, but none behind a gap', () => {
     const log = new ChangeLog(0, []);
     const many = (from: number, to: number): Change[] =>
       Array.from({ length: to - from + 1 }, (_, index) => change(from + index));
-    log.add({ found: [change(1), ...many(3, 2 * KEPT_CHANGES + 2)], xmin: 1, nextXid: 2, writersFrom: null });
+    log.add({
+      found: [change(1), ...many(3, 2 * RETAINED_CHANGES + 2)],
+      xmin: 1,
+      nextXid: 2,
+      writersFrom: null,
+    });
     expect(log.after({ upTo: 0, open: [] }, 1)).toBeNull();
     expect(idsOf(log.after({ upTo: 1, open: [] }, 1))).toEqual([3]);
     log.add({
-      found: many(2 * KEPT_CHANGES + 3, 2 * KEPT_CHANGES + 4),
+      found: many(2 * RETAINED_CHANGES + 3, 2 * RETAINED_CHANGES + 4),
       xmin: 2,
       nextXid: 2,
       writersFrom: null,
     });
     expect(log.after({ upTo: 1, open: [] }, 1)).toBeNull();
-    expect(idsOf(log.after({ upTo: 2 * KEPT_CHANGES, open: [] }, 9))).toHaveLength(4);
+    expect(idsOf(log.after({ upTo: 2 * RETAINED_CHANGES, open: [] }, 9))).toHaveLength(4);
   });
 
-  it('tells a reader who goes from replica to replica of every committed change once, and of each setting in order', () => {
+  it('delivers every committed change once, in order per setting, to a reader that moves between replicas', () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('write' as const), setting: fc.nat(3), transaction: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), transaction: fc.nat(2), commits: fc.boolean() }),
       fc.record({
-        do: fc.constant('look' as const),
+        do: fc.constant('poll' as const),
         replica: fc.nat(1),
         asks: fc.boolean(),
         limit: fc.integer({ min: 1, max: 9 }),
@@ -191,7 +199,7 @@ describe('ChangeLog', () => {
             else if (each.do === 'end') history.end(each.transaction, each.commits);
             else {
               const log = replicas[each.replica]!;
-              if (each.do === 'look') log.add(history.seenFrom(log.position, each.asks, each.limit));
+              if (each.do === 'poll') log.add(history.seenFrom(log.position, each.asks, each.limit));
               else if (each.do === 'read') take(log.after(position, each.limit)!);
               else {
                 const { found } = history.seenFrom(position, false);

@@ -28,8 +28,8 @@ import type { ChangeLimits } from './change-feed.service';
 import { CHANGES, ChangesDto, ChangesQuery, WAIT_SECONDS } from './changes.dto';
 
 /**
- * The highest identifier; when the token was issued, with marks; the open identifiers. Identifiers are
- * distances from the highest one.
+ * The decoded cursor: the highest identifier, the time of issue with the marks, and the open identifiers.
+ * Marks and open identifiers are stored as distances from the highest one.
  */
 type TokenContent = [
   upTo: number,
@@ -42,11 +42,10 @@ function refusal(reason: 'too-many-watchers' | 'changes-not-settled') {
   return { summary: title, type, title, detail, instance: '/platform/v1/changes' };
 }
 
-/** Documents 503. */
 const Unavailable = (): MethodDecorator =>
   ProblemResponse(
     503,
-    'The database cannot be reached, every place is taken, or a transaction from before still writes.',
+    'The database cannot be reached, too many requests wait for changes, or an older transaction is still writing.',
     { watchers: refusal('too-many-watchers'), unsettled: refusal('changes-not-settled') },
     RESPONSE_HEADERS.retryAfter,
   );
@@ -55,15 +54,15 @@ function ListChanges(): MethodDecorator {
   return applyDecorators(
     ApiOperation({
       operationId: 'listChanges',
-      summary: 'Tell what changed, or wait for a change',
-      description: `Nothing is left out, and the changes of one setting come in the order of their commits, also across replicas.
-\`next\` leads on. Without \`subsystem\` it needs the persona InternalPartner, as the list of all settings does. A change is told within a second after the response to its write. An empty list may come before \`waitSeconds\` are over.
+      summary: 'List changes, or wait for one',
+      description: `Returns every change, and those of one setting in commit order, also across replicas.
+Pass \`next\` as \`after\` of the next request. Without \`subsystem\` it needs the persona InternalPartner, like the list of all settings. A change is returned within a second after the response to its write. An empty list may be returned before \`waitSeconds\` have passed.
 
-To keep a copy: ask without \`after\`, then read the settings, then ask again and again, each time with the last \`next\`, and read what changed.`,
+To keep a copy: request without \`after\`, then read the settings, then repeat the request with the last \`next\`, and read the settings that changed.`,
     }),
     ApiQuery(WAIT_SECONDS),
     ApiOkResponse({
-      description: 'What changed; nothing where the wait was over first.',
+      description: 'The changes; empty if the wait ended without one.',
       type: ChangesDto.Output,
       examples: {
         one: { summary: 'A write', value: CHANGES },
@@ -87,7 +86,7 @@ To keep a copy: ask without \`after\`, then read the settings, then ask again an
   );
 }
 
-/** What changed; additive to the specification. */
+/** Changes of settings. An addition to the specification. */
 @Controller('platform/v1/changes')
 @ApiTags('Changes')
 @RequirePersona(Persona.InternalPartner, Persona.Customer, Persona.Owner)
@@ -131,7 +130,7 @@ export class ChangesController {
 
   private positionOf(list: string, token: string): Position {
     const [upTo, issued, ...open] = this.cursors.decode(list, token, 'after') as TokenContent;
-    // 1.0.0 gave the time alone; it takes a list for a cursor that never expires.
+    // Release 1.0.0 issued a plain number here. It reads the array as a cursor that never expires.
     const [issuedAt, ...marked] = typeof issued === 'number' ? [issued] : issued;
     const ageSeconds = this.clock.now().getTime() / SECOND_MS - issuedAt;
     if (ageSeconds > this.limits.tokenLifetimeSeconds) throw new SettingError('changes-expired');

@@ -8,7 +8,8 @@ const MAX_WAIT_SECONDS = 30;
 export class ChangesQuery extends createZodDto(
   z.object({
     after: pageKeyQuery.meta({
-      description: '`next` of the last response, as it was, for the same subsystem. Without it: from now.',
+      description:
+        '`next` of the previous response for the same subsystem, unchanged. Omit it to start from now.',
     }),
     subsystem: settingNameText
       .optional()
@@ -22,11 +23,11 @@ export class ChangesQuery extends createZodDto(
   }),
 ) {}
 
-/** What API documents say of it: zod drops the default of a schema that transforms its input. */
+/** The parameter's OpenAPI documentation. zod drops the default of a schema that transforms its input. */
 export const WAIT_SECONDS = {
   name: 'waitSeconds',
   required: false,
-  description: 'How long to wait while nothing has changed.',
+  description: 'How long to wait for a change if there is none yet.',
   schema: { type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS, default: 0 },
 } as const;
 
@@ -35,10 +36,13 @@ const settingChange = z
     subsystemName: z.string().meta({ description: 'As the first write spelt it.' }),
     settingName: z.string().meta({ description: 'As the first write spelt it.' }),
     operation: z.enum(['write', 'delete']),
-    etag: z.string().nullable().meta({ description: 'The ETag since this change; null after a delete.' }),
+    etag: z.string().nullable().meta({ description: 'The ETag after this change; null after a delete.' }),
     changedAt: z.string().meta({ format: 'date-time' }),
   })
-  .meta({ id: 'SettingChange', description: 'A write or a delete. The value is to be read.' });
+  .meta({
+    id: 'SettingChange',
+    description: 'A write or a delete, without the value: read the setting to get it.',
+  });
 
 export class ChangesDto extends createZodDto(
   z
@@ -46,7 +50,7 @@ export class ChangesDto extends createZodDto(
       changes: z.array(settingChange),
       next: z.string().meta({ description: 'Opaque: `after` of the next request.' }),
     })
-    .meta({ id: 'SettingChanges', description: 'Changes, of each setting in the order of their commits.' }),
+    .meta({ id: 'SettingChanges', description: 'Changes; those of one setting are in commit order.' }),
 ) {}
 
 export const CHANGES = {

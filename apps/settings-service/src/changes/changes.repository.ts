@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
-import type { Change, Look, Position, Question } from './change-log';
+import type { Change, PollResult, Position, PollQuery } from './change-log';
 
 type ChangeRow = Omit<Change, 'id'> & { readonly id: string };
 interface HorizonRow {
@@ -15,13 +15,16 @@ interface HorizonRow {
 const COLUMNS = `history_id AS id, subsystem_key AS "subsystemKey", subsystem_name AS "subsystemName",
     setting_name AS "settingName", operation, revision, occurred_at AS "occurredAt"`;
 
-// Hand-written SQL: changes and horizon must come from one snapshot. A snapshot's xmax lies behind the
-// transactions that have ended, so one with that id or a higher one may be under way: age() counts up to the
-// id that nobody has yet. Whoever writes to the history holds a lock on it until its transaction has ended,
-// and this lock tells it from other transactions of the cluster. A 32-bit transaction id is placed by its
-// signed distance from the next one: a writer may have begun since the snapshot.
-const LOOK: PreparedStatement = {
-  name: 'look-for-changes',
+// Hand-written SQL: changes and transaction horizon must come from one snapshot.
+//
+// pg_snapshot_xmax is one above the highest finished transaction, so transactions with that id or higher may
+// be running. age() of it is the distance to the next id to be assigned.
+//
+// A writer of the history holds a RowExclusiveLock on it until its transaction ends; that lock identifies it
+// among all transactions of the cluster. A 32-bit transaction id from pg_locks is widened to 64 bits by its
+// signed distance from xmax, because the writer may have begun after the snapshot.
+const POLL: PreparedStatement = {
+  name: 'poll-changes',
   text: `
   SELECT horizon.*, change.*
     FROM (SELECT pg_snapshot_xmin(s)::text AS xmin, (x + age(pg_snapshot_xmax(s)::xid))::text AS "nextXid",
@@ -42,7 +45,7 @@ const LOOK: PreparedStatement = {
    ORDER BY change.id`,
 };
 
-// Hand-written SQL: two ranges of the primary key, each by the index.
+// Hand-written SQL: the UNION makes both ranges of the primary key index scans.
 const FIND_AFTER = `
   SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id = ANY ($2::bigint[])
   UNION ALL
@@ -54,25 +57,28 @@ const FIND_ALL = `SELECT ${COLUMNS} FROM settings.setting_history WHERE history_
 const FIND_LATEST = `
   SELECT ${COLUMNS} FROM settings.setting_history WHERE history_id <= $1 ORDER BY history_id DESC LIMIT $2`;
 
-/** Changes that one look takes at most. */
-export const LOOK_LIMIT = 5_000;
+/** Maximum new changes that one poll reads. */
+export const POLL_ROW_LIMIT = 5_000;
 
-/** The history as a sequence of changes. */
+/** Reads the history as a sequence of changes. */
 @Injectable()
 export class ChangesRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** The changes that are asked for, with the horizon of the transactions.
-   *  @param asksWriters whether to find out who writes to the history: for gaps that do not close */
-  async look(
-    { upTo, ids }: Question,
-    { asksWriters, limit = LOOK_LIMIT }: { asksWriters: boolean; limit?: number },
-  ): Promise<Look> {
-    const rows = await queryPrepared<HorizonRow & (ChangeRow | { id: null })>(this.dataSource, LOOK, [
+  /**
+   * Reads the changes of the query and the transaction horizon in one snapshot.
+   * @param includesWriters whether to read which transactions write to the history; needed for gaps that do
+   *   not close
+   */
+  async poll(
+    { upTo, ids }: PollQuery,
+    { includesWriters, limit = POLL_ROW_LIMIT }: { includesWriters: boolean; limit?: number },
+  ): Promise<PollResult> {
+    const rows = await queryPrepared<HorizonRow & (ChangeRow | { id: null })>(this.dataSource, POLL, [
       upTo,
       ids,
       limit,
-      asksWriters,
+      includesWriters,
     ]);
     const { xmin, nextXid, writersFrom } = rows[0]!;
     return {
@@ -84,25 +90,25 @@ export class ChangesRepository {
   }
 
   /**
-   * Changes that a reader at `position` has not seen, up to `upTo` and those that were open, by rising
-   * identifier.
+   * Returns the changes that a reader at `position` has not seen: those after it up to `upTo`, and those that
+   * were open, by ascending identifier.
    */
   async findAfter(position: Position, upTo: number, limit: number): Promise<Change[]> {
     const values = [position.upTo, position.open, upTo, limit];
     return (await this.dataSource.query<ChangeRow[]>(FIND_AFTER, values)).map(changeOf);
   }
 
-  /** The changes that have these identifiers. */
+  /** Returns the changes with these identifiers. */
   async findAll(ids: readonly number[]): Promise<Change[]> {
     return (await this.dataSource.query<ChangeRow[]>(FIND_ALL, [ids])).map(changeOf);
   }
 
-  /** The latest changes up to `upTo`, by rising identifier. */
+  /** Returns the latest changes up to `upTo`, by ascending identifier. */
   async findLatest(upTo: number, limit: number): Promise<Change[]> {
     return (await this.dataSource.query<ChangeRow[]>(FIND_LATEST, [upTo, limit])).map(changeOf).reverse();
   }
 
-  /** The highest identifier that is committed; 0 without any. */
+  /** Returns the highest committed identifier; 0 if there is none. */
   async findEnd(): Promise<number> {
     const [row] = await this.dataSource.query<{ end: string | null }[]>(
       'SELECT max(history_id) AS "end" FROM settings.setting_history',
@@ -111,7 +117,7 @@ export class ChangesRepository {
   }
 }
 
-// Identifiers pass 2^53 after nine quadrillion changes.
+// A Number holds the identifier exactly: 2^53 is nine quadrillion changes.
 function changeOf({
   id,
   subsystemKey,

@@ -18,7 +18,7 @@ describe('WatcherShares', () => {
     expect(added).toEqual([placed, placed, placed, { isPlaced: false, displaced: null }]);
   });
 
-  it('gives a newcomer the oldest place of the caller who has most', () => {
+  it('gives a newcomer the oldest place of the caller with the most places', () => {
     const shares = new WatcherShares<Holder>(4);
     const hog = [1, 2, 3, 4].map(() => holder('hog'));
     for (const each of hog) shares.add(each);
@@ -37,7 +37,7 @@ describe('WatcherShares', () => {
     expect(shares.size).toBe(6);
   });
 
-  describe('of a caller who comes by applications that nobody else uses', () => {
+  describe('with a caller that spreads over applications that no other caller uses', () => {
     const LIMIT = 320;
     const SHARE = LIMIT / 16;
     const people = (count: number) =>
@@ -47,14 +47,14 @@ describe('WatcherShares', () => {
     const placesOf = (shares: WatcherShares<Holder>, caller: string) =>
       [...shares].filter((each) => each.caller === caller).length;
 
-    it('take a sixteenth at most from others, who have one each', () => {
+    it('lets it take at most a sixteenth from others that have one place each', () => {
       const shares = new WatcherShares<Holder>(LIMIT);
       for (const each of [...people(LIMIT), ...hog(LIMIT)]) shares.add(each);
       expect(placesOf(shares, 'hog')).toBe(SHARE);
       expect(shares.size).toBe(LIMIT);
     });
 
-    it('go to others down to a sixteenth', () => {
+    it('takes its places for others until it has a sixteenth', () => {
       const shares = new WatcherShares<Holder>(LIMIT);
       for (const each of hog(LIMIT)) shares.add(each);
       const refused = people(LIMIT).filter((each) => !shares.add(each).isPlaced);
@@ -63,7 +63,7 @@ describe('WatcherShares', () => {
     });
   });
 
-  it('has room again when somebody has gone', () => {
+  it('has room again after a watcher is deleted', () => {
     const shares = new WatcherShares<Holder>(1);
     const first = holder('x');
     shares.add(first);
@@ -73,7 +73,7 @@ describe('WatcherShares', () => {
     expect(shares.add(holder('y'))).toEqual({ isPlaced: true, displaced: null });
   });
 
-  it('never has more than its limit, and refuses nobody who has less than another but for one', () => {
+  it('never exceeds its limit, and refuses no caller with two places fewer than another of its application', () => {
     const arrival = fc.record({
       caller: fc.constantFrom('1', '2', '3'),
       application: fc.constantFrom('a', 'b'),

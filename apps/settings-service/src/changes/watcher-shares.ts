@@ -1,26 +1,30 @@
-/** Whose request it is that waits. */
+/** The caller and application that a waiting request counts against. */
 export interface Holder {
   readonly caller: string;
   readonly application: string;
 }
 
-/** The part of all places that one caller keeps when others come; at least so many. */
+/** The share of one caller, as a fraction of all places. Callers above their share are displaced first. */
 const CALLER_PART = 1 / 16;
+/** The minimum share of one caller, in places. */
 const CALLER_MIN = 16;
 
 /**
- * Those who wait, at most `limit`, shared out fairly. While there is room, anybody may have any number of
- * places. When there is none, a newcomer takes a place of
+ * Shares at most `limit` places fairly among waiting requests. While places are free, any caller may take any
+ * number. When all are taken, a newcomer displaces the oldest request of
  *
- * 1. the caller who has most, if that one has more than a sixteenth of all, by whatever applications;
- * 2. the application that has most, if the newcomer's has fewer and the newcomer has no sixteenth itself;
- * 3. the caller of its own application who has most.
+ * 1. the caller with the most places, if it has more than a sixteenth of all and more than the newcomer would
+ *    have, whatever its applications;
+ * 2. else the busiest caller of the application with the most places, if that application has more than the
+ *    newcomer's would have, and the newcomer itself has less than a sixteenth;
+ * 3. else the caller with the most places in the newcomer's own application, if it has more than the newcomer
+ *    would have.
  *
- * So neither one caller nor one application can keep others out, and a lone caller may still use everything.
+ * So neither one caller nor one application can keep others out, and a lone caller may still use every place.
  */
 export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> {
   private readonly all = new Set<Watcher>();
-  /** Sets keep the order in which they came. */
+  /** By caller. A Set iterates in insertion order, so its first element is the oldest. */
   private readonly callers = new Map<string, Set<Watcher>>();
   /** By application, then by caller. */
   private readonly applications = new Map<string, Map<string, Set<Watcher>>>();
@@ -39,7 +43,10 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     return this.all.values();
   }
 
-  /** Gives the watcher a place, if there is one. @returns with the watcher that lost its place for it */
+  /**
+   * Gives the watcher a place if possible.
+   * @returns also the watcher that lost its place to it, if any
+   */
   add(watcher: Watcher): { isPlaced: boolean; displaced: Watcher | null } {
     if (this.all.size < this.limit) {
       this.insert(watcher);
@@ -81,7 +88,7 @@ export class WatcherShares<Watcher extends Holder> implements Iterable<Watcher> 
     this.applicationSizes.set(application, (this.applicationSizes.get(application) ?? 0) + 1);
   }
 
-  /** The oldest watcher of whoever has more than the newcomer would have then. */
+  /** Returns the watcher that must give up its place to the newcomer; undefined if there is none. */
   private displacedBy({ application, caller }: Holder): Watcher | undefined {
     const ownPlaces = this.callers.get(caller)?.size ?? 0;
     const busiest = largestOf(this.callers, (own) => own.size)?.[1];

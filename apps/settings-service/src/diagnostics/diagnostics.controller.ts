@@ -20,14 +20,17 @@ import { createZodDto } from 'nestjs-zod/dto';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 
-const LIMIT_MS = 2_000;
+const PROBE_TIMEOUT_MS = 2_000;
 
-/** The database as seen from this replica. It names no host: any caller with a token may read it. */
+/**
+ * The status of the database as this replica sees it. It names no host, because any caller with a token may
+ * read it.
+ */
 class DatabaseStatusDto extends createZodDto(
   z
     .object({
       status: z.enum(['up', 'down']),
-      latencyMs: z.number().meta({ description: 'How long the database took, in milliseconds.' }),
+      latencyMs: z.number().meta({ description: 'Response time of the database in milliseconds.' }),
       checkedAt: z.string().meta({ format: 'date-time' }),
     })
     .meta({ description: 'The database as this replica sees it.' }),
@@ -44,18 +47,18 @@ export class DiagnosticsController {
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
-  /** Liveness only: says nothing about the database, and needs no body. */
+  /** Liveness only: does not check the database, and the response has no body. */
   @Get('health-check')
   @ApiOperation({
     operationId: 'checkHealth',
-    summary: 'Say that the service runs',
-    description: 'Says nothing about the database; the answer has no body.',
+    summary: 'Check that the service runs',
+    description: 'Does not check the database. The response has no body.',
   })
-  @ApiOkResponse({ description: 'It runs.' })
+  @ApiOkResponse({ description: 'The service runs.' })
   @NeverFails()
   @Public()
   healthCheck(): void {
-    // Answering is the check.
+    // The response itself is the check.
   }
 
   @PingRoute('pong')
@@ -63,22 +66,22 @@ export class DiagnosticsController {
     jsonStringReply(reply, 'pong');
   }
 
-  /** For any valid token, whatever its personas. */
+  /** Open to any valid token, whatever its personas. */
   @Get('database')
   @ApiOperation({
     operationId: 'getDatabaseStatus',
-    summary: 'Say whether the database answers',
-    description: 'Waits for it for 2 seconds at most. Any valid token will do.',
+    summary: 'Check whether the database responds',
+    description: 'Waits at most 2 seconds for it. Any valid token is accepted.',
   })
   @ApiOkResponse({
-    description: 'It answers.',
+    description: 'The database responds.',
     type: DatabaseStatusDto.Output,
     examples: { up: { summary: 'Up', value: { status: 'up', latencyMs: 1.4, checkedAt: CHECKED_AT } } },
     headers: RESPONSE_HEADERS.noStore,
   })
   @ApiResponse({
     status: 503,
-    description: 'It does not answer; or, as a problem, tokens cannot be verified at the moment.',
+    description: 'The database does not respond; or, as a problem, tokens cannot be verified at the moment.',
     headers: RESPONSE_HEADERS.retryAfter,
     content: {
       ...jsonContent(DatabaseStatusDto.Output, {
@@ -101,13 +104,13 @@ export class DiagnosticsController {
   }
 }
 
-/** Asks the database for a row and waits for it no longer than 2 s. */
+/** Runs `SELECT 1` and waits at most 2 s for it. */
 async function probeDatabase(dataSource: DataSource, clock: Clock): Promise<DatabaseStatusDto> {
   const checkedAt = clock.now().toISOString();
   const startedAtMs = clock.monotonicMs();
-  const status = await withTimeout(dataSource.query('SELECT 1'), LIMIT_MS).then(
+  const status = await withTimeout(dataSource.query('SELECT 1'), PROBE_TIMEOUT_MS).then(
     () => 'up' as const,
-    // Why it is down stays inside: the message of a driver names hosts and users.
+    // The error is not returned: a driver's message names hosts and users.
     () => 'down' as const,
   );
   return { status, latencyMs: Math.round((clock.monotonicMs() - startedAtMs) * 10) / 10, checkedAt };

@@ -1,11 +1,16 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Keys collate "C", so that no database collation decides what is one name or in which order a list comes.
- * Values are text: jsonb refuses \u0000 and lone surrogates, reorders members and rounds numbers; the CHECK
- * keeps them JSON all the same. A revision is unique over all settings, so that an ETag is never reused, not
- * even by a setting that was deleted and made again. History identifiers are drawn after the setting's row is
- * locked: per setting, their order is the order of the commits.
+ * Keys collate "C", so that the database's collation affects neither the equality nor the order of names.
+ *
+ * Values are text, because jsonb rejects \u0000 and lone surrogates, reorders members and rounds numbers. The
+ * CHECK still ensures that they are JSON.
+ *
+ * A revision is unique over all settings, so an ETag is never reused, not even by a setting that was deleted
+ * and created again.
+ *
+ * A history identifier is drawn after the setting's row is locked, so the identifiers of one setting are in
+ * commit order.
  */
 const UP: readonly string[] = [
   `CREATE SEQUENCE settings.setting_revision`,

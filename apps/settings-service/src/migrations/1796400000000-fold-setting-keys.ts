@@ -2,7 +2,7 @@ import { CommandError } from '@platform/service-defaults';
 import { settingNameKey } from '@platform/setting-names';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Collisions that the message names. */
+/** Maximum collisions listed in the error message. */
 const MAX_NAMED = 20;
 
 interface Keys {
@@ -11,14 +11,14 @@ interface Keys {
 }
 
 /**
- * Keys were names in lower case; now they are names after full case folding, so that `straße` and `STRASSE`
- * are one. A key tells its new key: folding a name's lower case gives what folding the name gives. Two
- * settings that would become one are not merged: which value counts is not for a migration to say. Their
- * histories are: they are the history of one name.
+ * Changes keys from lower-cased names to names after full Unicode case folding, so that `straße` and
+ * `STRASSE` are one name. The new key can be computed from the old one, because folding a lower-cased name
+ * gives the same as folding the name. Two settings with the same new key are not merged but refused, because
+ * a migration cannot decide which value to keep. Their histories are merged, as the history of one name.
  */
 export class FoldSettingKeys1796400000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    // Nobody writes between the check and the update. Readers go on.
+    // Blocks writers between the check and the update, but not readers.
     await runner.query('LOCK TABLE settings.setting, settings.setting_history IN SHARE ROW EXCLUSIVE MODE');
     await runner.query(`CREATE TEMPORARY TABLE refolded (subsystem_key text COLLATE "C", setting_key text COLLATE "C",
       new_subsystem_key text COLLATE "C", new_setting_key text COLLATE "C") ON COMMIT DROP`);

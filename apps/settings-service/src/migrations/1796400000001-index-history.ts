@@ -8,7 +8,10 @@ const INDEXES = {
   setting_history_by_user: '(user_id, occurred_at, history_id) WHERE user_id IS NOT NULL',
 };
 
-/** For the history of all settings, and for the past. Writes go on while the indexes are built. */
+/**
+ * Indexes for listing the history and for reading past values. They are built concurrently, without blocking
+ * writes.
+ */
 export class IndexHistory1796400000001 implements MigrationInterface {
   readonly transaction = false;
 

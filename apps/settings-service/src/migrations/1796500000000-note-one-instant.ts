@@ -1,10 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * The instant of a transaction's history entries. All of them have one, so no instant shows half of what was
- * written together. It is noted when the first entry is inserted, after the rows are locked. It is never
- * before an instant that was committed earlier: after the clock was set back, changes keep the last instant
- * until the clock has caught up.
+ * Returns the timestamp of the current transaction's history entries. All entries of a transaction share it,
+ * so a read at any instant sees all of its writes or none. It is set when the first entry is inserted, after
+ * the rows are locked. It is never before a timestamp that was committed earlier: after the clock is set
+ * back, changes repeat the last timestamp until the clock has caught up.
  */
 const TRANSACTION_INSTANT = `
   CREATE FUNCTION settings.transaction_instant() RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -20,15 +20,19 @@ const TRANSACTION_INSTANT = `
   END $$`;
 
 /**
- * Revisions begin with the millisecond. A failover or a restore that loses commits sets the sequence back,
- * but not the time. So no ETag is issued twice for different values. The last 20 bits are the sequence's.
+ * Returns a revision: the time in milliseconds in the high bits, and the low 20 bits of the sequence. A
+ * failover or a restore that loses commits sets the sequence back but not the time, so no ETag is issued for
+ * two different values.
  */
 const NEXT_REVISION = `
   CREATE FUNCTION settings.next_revision() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 20) | (nextval('settings.setting_revision') & 1048575)
   $$`;
 
-/** A column's default, so that replicas of the release before write the same while both run. */
+/**
+ * Uses a column default, so that replicas of the previous release write the same timestamps while both
+ * releases run.
+ */
 export class NoteOneInstant1796500000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TRANSACTION_INSTANT);
@@ -44,8 +48,8 @@ export class NoteOneInstant1796500000000 implements MigrationInterface {
 }
 
 /**
- * By itself: a transaction with the locks of two tables and a request that locks them in the other order
- * would end each other.
+ * A migration of its own: locking both tables in one transaction could deadlock with a request that locks
+ * them in the other order.
  */
 export class DateRevisions1796500000050 implements MigrationInterface {
   readonly name = 'DateRevisions1796500000050';

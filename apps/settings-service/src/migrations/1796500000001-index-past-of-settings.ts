@@ -1,9 +1,12 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds what a setting held at an instant, however many entries follow. Writes go on while it is built. */
+/**
+ * An index to find a setting's value at an instant without scanning the later entries. It is built
+ * concurrently, without blocking writes.
+ */
 export class IndexPastOfSettings1796500000001 implements MigrationInterface {
-  /** CREATE INDEX CONCURRENTLY runs in no transaction. */
+  /** CREATE INDEX CONCURRENTLY cannot run in a transaction. */
   readonly transaction = false;
 
   up(runner: QueryRunner): Promise<void> {

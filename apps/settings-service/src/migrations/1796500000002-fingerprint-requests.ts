@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A hash of what the request with an Idempotency-Key asked for: operation, settings, values and conditions.
- * It is null without a key, and in entries of release 1.0.0, which writes on while both releases run. A
- * column without a default rewrites no row.
+ * Adds a hash of the request that had an Idempotency-Key: its operation, settings, values and conditions. It
+ * is null without a key, and in entries of release 1.0.0, which still writes while both releases run. The
+ * column has no default, so no row is rewritten.
  */
 export class FingerprintRequests1796500000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,13 +1,13 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * The instant in milliseconds up to which a replica has told what the past was. No later change may be dated
- * before it, whatever the clock does. A sequence: every transaction sees its present value, whatever its
- * snapshot, and it never collides.
+ * The time in milliseconds up to which a replica has served reads of the past. No later change may get an
+ * earlier timestamp, even if the clock steps back. It is kept in a sequence, because a sequence's value is
+ * visible to every transaction whatever its snapshot, and updates of it cause no serialization failures.
  */
 const SETTLED = 'CREATE SEQUENCE settings.settled_ms AS bigint MINVALUE 0 START 0';
 
-/** Raises it. The lock keeps a replica that is late from lowering it again. */
+/** Raises the settled time. The lock keeps a slower replica from lowering it again. */
 const SETTLE = `
   CREATE FUNCTION settings.settle(until_ms bigint) RETURNS void LANGUAGE plpgsql AS $$
   BEGIN
@@ -17,7 +17,7 @@ const SETTLE = `
     END IF;
   END $$`;
 
-/** As before, and never before what is settled. */
+/** As in the migration NoteOneInstant, but never before the settled time. */
 const TRANSACTION_INSTANT = `
   CREATE OR REPLACE FUNCTION settings.transaction_instant() RETURNS timestamptz LANGUAGE plpgsql AS $$
   DECLARE
@@ -38,7 +38,8 @@ const TRANSACTION_INSTANT = `
 export class KeepSettledInstant1796600000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(SETTLED);
-    // Writers of every release need it at once, before the grants follow.
+    // `appRoleGrants` run after the migrations, but writers of every release need this privilege as soon as
+    // the function is replaced.
     await runner.query('GRANT SELECT ON SEQUENCE settings.settled_ms TO PUBLIC');
     await runner.query(SETTLE);
     await runner.query(TRANSACTION_INSTANT);

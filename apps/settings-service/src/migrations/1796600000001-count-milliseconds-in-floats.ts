@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** As before. `extract` counts in numeric, which takes a microsecond more for each row. */
+/**
+ * As in the migration NoteOneInstant, but with date_part, which returns a float: `extract` returns a numeric,
+ * which costs one microsecond more per row.
+ */
 const NEXT_REVISION = `
   CREATE OR REPLACE FUNCTION settings.next_revision() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT ((date_part('epoch', clock_timestamp()) * 1000)::bigint << 20) | (nextval('settings.setting_revision') & 1048575)

@@ -27,7 +27,9 @@ type Row = [
   position?: string,
 ];
 
-/** What the database decides of a write: the names of a setting that was there keep their casing. */
+/**
+ * The part of a RecordedWrite that the database returns. An existing setting keeps the spelling of its names.
+ */
 type WrittenRow = Omit<RecordedWrite, 'valueText' | 'operation'>;
 
 const FIND_SETTING: PreparedStatement = {
@@ -40,8 +42,8 @@ const FIND_SETTING: PreparedStatement = {
 
 const FIND_SETTINGS: PreparedStatement = {
   name: 'find-settings',
-  // The columns collate "C", and so must what they are compared with. LIMIT has each key looked up by itself:
-  // a plan that was made for a small table joins the keys with all of a large one.
+  // The columns collate "C", so the parameters must too. LIMIT 1 makes each key an index lookup; without it,
+  // a plan cached for a small table would join the keys with all rows of a large one.
   text: `
   SELECT s.subsystem_name, s.setting_name, s.value_text, s.revision, k.position
     FROM unnest(${listParameter(1, 'text')} COLLATE "C", $2::text[] COLLATE "C") WITH ORDINALITY AS k (subsystem_key, setting_key, position)
@@ -49,9 +51,9 @@ const FIND_SETTINGS: PreparedStatement = {
       WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s`,
 };
 
-// One statement for the settings and their history entries. It locks the rows in the order of their keys, so
-// that two replicas never deadlock. ORDER BY needs all rows, so entries draw identifiers and note their
-// instant after every row is locked.
+// Writes the settings and their history entries in one statement. It locks the rows in key order, so that two
+// replicas cannot deadlock. ORDER BY needs all rows, so the entries draw their identifiers and timestamp
+// after every row is locked.
 const writeStatement = (name: string, free: string): PreparedStatement => ({
   name,
   text: `
@@ -76,15 +78,16 @@ const writeStatement = (name: string, free: string): PreparedStatement => ({
     subsystem_name AS "subsystemName", setting_name AS "settingName", revision`,
 });
 
-/** Waits for rows that other transactions hold, $13 milliseconds for each; '0': without a limit. */
+/** Waits for rows locked by other transactions, at most $13 milliseconds for each; '0' means no limit. */
 const WRITE_SETTINGS = writeStatement(
   'write-settings',
   `
      CROSS JOIN set_config('lock_timeout', $13, true)`,
 );
 
-// Leaves out settings whose row another transaction holds. One that another transaction is creating has no
-// row to see: it fails the statement after a moment (55P03), and each of its writes is sent by itself.
+// Skips settings whose row another transaction has locked. A setting that another transaction is creating has
+// no visible row: its lock wait fails the statement after 20 ms (55P03), and each write of the batch is then
+// sent separately.
 const WRITE_FREE_SETTINGS = writeStatement(
   'write-free-settings',
   `
@@ -96,16 +99,17 @@ const WRITE_FREE_SETTINGS = writeStatement(
 );
 
 /**
- * The two hot paths: reads of one setting, and writes without a condition. Calls that arrive together share
- * one prepared statement, and writes one commit. docs/performance.md says what that gains.
+ * The two hot paths: reads of one setting, and unconditional writes. Calls that arrive together share one
+ * prepared statement, and writes share one commit. See docs/performance.md for the gain.
  */
 @Injectable()
 export class BatchedSettingsRepository {
-  /** The setting as it is now, or null. */
+  /** Returns the current setting, or null. */
   readonly find: (key: SettingKey) => Promise<CurrentSetting | null>;
   /**
-   * Creates a setting or replaces its value, in a transaction that the batch shares. Null: another
-   * transaction holds the setting, and nothing was written. No two writes of one setting may be under way.
+   * Creates a setting or replaces its value, in a transaction shared by the batch. Returns null without
+   * writing if another transaction has locked the setting. Must not be called for a setting while another
+   * call for it is in progress.
    */
   readonly writeUnlessLocked: (write: SettingWrite) => Promise<RecordedWrite | null>;
 
@@ -114,7 +118,9 @@ export class BatchedSettingsRepository {
     this.writeUnlessLocked = batched((writes) => this.writeAllUnlessLocked(writes));
   }
 
-  /** Each of these settings as it is now, null where there is none; one round trip. */
+  /**
+   * Returns the current settings in the order of `keys`, null for those that do not exist. One round trip.
+   */
   async findAll(keys: readonly SettingKey[]): Promise<(CurrentSetting | null)[]> {
     const rows = await this.findRows(keys);
     const found = keys.map((): CurrentSetting | null => null);
@@ -149,16 +155,17 @@ export class BatchedSettingsRepository {
     }
   }
 
-  /** As `writeAll`. */
+  /** Like `writeAll`, for one setting. */
   async writeOne(write: SettingWrite, lockWaitMs: number): Promise<RecordedWrite> {
     const [recorded] = await this.writeAll([write], lockWaitMs);
     return recorded!;
   }
 
   /**
-   * Creates settings of different keys, or replaces their values and keeps the casing of their names; records
-   * them in the same statement. It is a transaction by itself unless it is given the manager of one.
-   * @param lockWaitMs longest wait for each row, and for the rest of that transaction; 0: no limit
+   * Creates settings, or replaces their values and keeps the spelling of their names, and records the writes
+   * in the same statement. The keys must be distinct. Runs in its own transaction unless `database` is the
+   * manager of one.
+   * @param lockWaitMs longest wait for each row, also in the rest of that transaction; 0 means no limit
    */
   async writeAll(
     writes: readonly SettingWrite[],
@@ -169,13 +176,13 @@ export class BatchedSettingsRepository {
     const rows = await queryPrepared<WrittenRow>(database, WRITE_SETTINGS, values);
     return writes.map((write) => {
       const recorded = recordedWrite(rows, write);
-      if (recorded === null) throw new Error('an upsert with RETURNING gave no row');
+      if (recorded === null) throw new Error('an upsert with RETURNING returned no row');
       return recorded;
     });
   }
 }
 
-/** What became of a write; null if none of these rows is its setting's. */
+/** Returns the recorded write; null if the rows do not contain its setting. */
 function recordedWrite(rows: readonly WrittenRow[], { key, value }: SettingWrite): RecordedWrite | null {
   const row = rows.find((each) => isWriteOf(each, key));
   return row === undefined ? null : { ...row, valueText: value, operation: 'write' };

@@ -29,7 +29,7 @@ import { SettingsService } from './settings.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 
-/** Many settings at once; additive to the specification. */
+/** Reads and writes of many settings. An addition to the specification. */
 @Controller('platform/v1/commands')
 @ApiTags('Settings')
 export class BulkController {
@@ -44,11 +44,11 @@ export class BulkController {
     operationId: 'readSettings',
     summary: 'Read up to 1,000 settings',
     description:
-      'As they are at one moment. A setting that is named several times is told once, where it is named first.',
+      'Reads all of them in one snapshot. A setting that is named several times is returned once, at its first position.',
   })
   @ApiBody({ type: ReadSettingsDto, examples: BULK_EXAMPLES.read })
   @ApiOkResponse({
-    description: 'Those that there are, and the names of the others.',
+    description: 'The settings that exist, and the names of the others.',
     type: ReadSettingsResponseDto.Output,
     examples: BULK_EXAMPLES.found,
   })
@@ -69,17 +69,20 @@ export class BulkController {
     operationId: 'writeSettings',
     summary: 'Write or delete up to 100 settings, all or nothing',
     description:
-      'In one transaction, each under its own conditions, with a history entry each under one request id. The body is limited to 512 KiB.',
+      'Runs in one transaction. Each write has its own conditions and its own history entry; the entries share one request id. The body is limited to 512 KiB.',
   })
   @IdempotencyHeader()
   @ApiBody({ type: WriteSettingsDto, examples: BULK_EXAMPLES.write })
   @ApiOkResponse({
-    description: 'All done.',
+    description: 'All were written or deleted.',
     type: WriteSettingsResponseDto.Output,
     examples: BULK_EXAMPLES.written,
   })
   @InvalidRequestResponse()
-  @SettingProblemResponse('A setting to delete is not there; `errors` names the first.', 'setting-not-found')
+  @SettingProblemResponse(
+    'A setting to delete does not exist; `errors` names the first.',
+    'setting-not-found',
+  )
   @WriteRefusals()
   @RequirePersona(Persona.InternalPartner)
   async write(

@@ -14,7 +14,7 @@ import type { BulkWrite } from './write-request';
 const MAX_READS = 1_000;
 const MAX_WRITES = 100;
 
-/** A name in a body or a query. */
+/** A subsystem or setting name in a body or a query. */
 export const settingNameText = z.string().transform((text, context): SettingName => {
   const parsed = parseSettingName(text);
   if (parsed !== null) return parsed;
@@ -36,12 +36,15 @@ const address = { subsystemName: settingNameText, settingName: settingNameText }
 
 const writeShape = {
   ...address,
-  delete: z.literal(true).optional().meta({ description: 'Delete it, in place of `settingValue`.' }),
-  ifMatch: entityTags.meta({ description: 'As the header If-Match of PUT.', examples: ['"42"'] }),
-  ifNoneMatch: entityTags.meta({ description: 'As the header If-None-Match of PUT.', examples: ['*'] }),
+  delete: z.literal(true).optional().meta({ description: 'Deletes the setting; instead of `settingValue`.' }),
+  ifMatch: entityTags.meta({ description: 'Like the header If-Match of PUT.', examples: ['"42"'] }),
+  ifNoneMatch: entityTags.meta({ description: 'Like the header If-None-Match of PUT.', examples: ['*'] }),
 };
 
-/** The exact text of a value. Aborting, as below: what comes after must not see it. */
+/**
+ * The exact text of a value. `abort` keeps the later transforms from running on an invalid value, here and
+ * below.
+ */
 const valueText = z.string().refine((text) => faultOf(text) === null, {
   error: ({ input }) => faultOf(String(input)) ?? undefined,
   abort: true,
@@ -60,12 +63,12 @@ const writesOf = <T extends z.ZodType>(write: T) =>
       .meta({ description: 'Each with `settingValue` or `"delete": true`; no setting twice.' }),
   });
 
-/** What the document says of a request for many writes. */
+/** The OpenAPI schema of a request with many writes. */
 export class WriteSettingsDto extends createZodDto(
   writesOf(z.strictObject({ ...writeShape, settingValue: settingValue.optional() })),
 ) {}
 
-/** Such a request, its values as their exact texts (`parseKeepingValues`). */
+/** The schema that parses this request, with values as their exact text (`parseKeepingValues`). */
 export const writeSettings = writesOf(
   z
     .strictObject({ ...writeShape, settingValue: valueText.optional() })
@@ -83,7 +86,7 @@ export const writeSettings = writesOf(
   path: ['writes'],
 });
 
-/** The setting that a request names. */
+/** Returns the setting that the names identify. */
 export function keyOf({ subsystemName, settingName }: z.output<z.ZodObject<typeof address>>): SettingKey {
   return { subsystem: subsystemName, setting: settingName };
 }
@@ -97,10 +100,12 @@ export class ReadSettingsResponseDto extends createZodDto(
       settings: z
         .array(platformSetting.extend({ etag }))
         .meta({ description: 'In the order of the request.' }),
-      missing: z.array(namesOnly).meta({ description: 'As the request names them.' }),
-      unread: z
+      missing: z
         .array(namesOnly)
-        .meta({ description: 'Left out once the values exceeded 8 MiB: ask for them again.' }),
+        .meta({ description: 'Names of settings that do not exist, as spelt in the request.' }),
+      unread: z.array(namesOnly).meta({
+        description: 'Not read, because the response would have exceeded 8 MiB: request them again.',
+      }),
     })
     .meta({ id: 'ReadSettingsResponse' }),
 ) {}
@@ -110,9 +115,11 @@ export class WriteSettingsResponseDto extends createZodDto(
     .object({
       settings: z
         .array(
-          platformSetting.extend({ etag: etag.nullable().meta({ description: 'Null: it was deleted.' }) }),
+          platformSetting.extend({
+            etag: etag.nullable().meta({ description: 'Null if the setting was deleted.' }),
+          }),
         )
-        .meta({ description: 'In the order of the request; a deleted one as it was.' }),
+        .meta({ description: 'In the order of the request. A deleted setting has its last value.' }),
     })
     .meta({ id: 'WriteSettingsResponse' }),
 ) {}

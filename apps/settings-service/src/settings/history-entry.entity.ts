@@ -3,7 +3,7 @@ import type { Revision } from '@platform/service-defaults';
 import type { SettingKey } from './setting-key';
 import type { JsonText } from './setting-value';
 
-/** One change of a setting, with who made it. Entries are never changed or removed. */
+/** One change of a setting, with its author. Entries are never changed or deleted. */
 @Entity('setting_history')
 @Check('setting_history_operation', "operation IN ('write', 'delete')")
 @Index('setting_history_by_setting', ['subsystemKey', 'settingKey', 'historyId'])
@@ -19,7 +19,7 @@ import type { JsonText } from './setting-value';
   where: 'idempotency_digest IS NOT NULL',
 })
 export class HistoryEntry {
-  /** Rises in the order in which the changes of one setting were committed. */
+  /** For one setting, ascends in commit order. */
   @PrimaryGeneratedColumn('identity', {
     name: 'history_id',
     type: 'bigint',
@@ -43,7 +43,7 @@ export class HistoryEntry {
   @Column({ type: 'text' })
   operation!: 'write' | 'delete';
 
-  /** The value that was written, or the one that was deleted. */
+  /** The value that was written or deleted. */
   @Column({ name: 'value_text', type: 'text' })
   valueText!: JsonText;
 
@@ -66,31 +66,29 @@ export class HistoryEntry {
   @Column({ name: 'request_id', type: 'text' })
   requestId!: string;
 
-  /** Of the caller and the Idempotency-Key; null where the request had no key. */
+  /** Digest of the caller and the Idempotency-Key; null if the request had no key. */
   @Column({ name: 'idempotency_digest', type: 'bytea', nullable: true })
   idempotencyDigest!: Buffer | null;
 
-  /**
-   * A hash of what the request with the key asked for; null without a key, and in entries of release 1.0.0.
-   */
+  /** Hash of the request's content; null without an idempotency key, and in entries of release 1.0.0. */
   @Column({ name: 'idempotency_fingerprint', type: 'bytea', nullable: true })
   idempotencyFingerprint!: Buffer | null;
 
-  /** The same for all entries of one transaction. */
+  /** The same instant for all entries of one transaction. */
   @Column({ name: 'occurred_at', type: 'timestamptz', default: () => 'settings.transaction_instant()' })
   occurredAt!: Date;
 }
 
-/** What a write did: enough to answer the same request again. */
+/** The result of a write, with everything needed to respond to the same request again. */
 export type RecordedWrite = Pick<
   HistoryEntry,
   'subsystemKey' | 'settingKey' | 'subsystemName' | 'settingName' | 'valueText' | 'operation' | 'revision'
 >;
 
-/** A write of an earlier request, and what its request asked for. */
+/** A write of an earlier request, with the fingerprint of that request. */
 export type EarlierWrite = RecordedWrite & Pick<HistoryEntry, 'idempotencyFingerprint'>;
 
-/** What a page of the history shows. */
+/** The columns of an entry in the history of one setting. */
 export type ListedEntry = Pick<
   HistoryEntry,
   | 'historyId'
@@ -104,7 +102,7 @@ export type ListedEntry = Pick<
   | 'requestId'
 >;
 
-/** What a page of the history of all settings shows. */
+/** The columns of an entry in the history of all settings. */
 export type NamedEntry = ListedEntry & Pick<HistoryEntry, 'subsystemName' | 'settingName'>;
 
 export function isWriteOf(

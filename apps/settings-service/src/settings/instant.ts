@@ -4,8 +4,8 @@ const MESSAGE = 'must be an instant like 2026-03-02T09:15:00Z';
 const isoInstant = z.iso.datetime({ offset: true }).regex(/^(19|2\d)/);
 
 /**
- * An instant from 1900 to 2999 in ISO 8601 with an offset, as whole milliseconds, which is how instants are
- * shown. A `+` that was not escaped in a query arrives as a space, which is understood.
+ * Parses an instant from 1900 to 2999 in ISO 8601 with an offset, truncated to milliseconds, the precision of
+ * responses. Also accepts a space in place of `+`, because an unescaped `+` in a query decodes to a space.
  */
 export const instant = z.string().transform((text, context): Date => {
   const parsed = isoInstant.safeParse(text.replace(/ (\d{2}:\d{2})$/, '+$1'));

@@ -129,7 +129,7 @@ describe('JsonScanner', () => {
     expect(isAccepted('['.repeat(400_000) + ']'.repeat(400_000), Infinity)).toBe(true);
   });
 
-  it.each(['x', '\\u0041', '\\n', '😀', '1'])('reads a text of half a million times %j', (part) => {
+  it.each(['x', '\\u0041', '\\n', '😀', '1'])('reads a string of 500,000 repetitions of %j', (part) => {
     const text = part.repeat(500_000);
     expect(isAccepted(`"${text}"`)).toBe(true);
     expect(isAccepted(`"${text}`)).toBe(false);

@@ -1,63 +1,72 @@
-// No two alternatives begin alike, so that no text makes a match slow.
+// Within each expression, no two alternatives start with the same character, so that no text causes
+// backtracking.
 const WHITESPACE = /[ \t\n\r]*/y;
 const STRING = /"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"/y;
 const NUMBER_OR_LITERAL = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
 
 /**
- * The text is not JSON (RFC 8259), or it is nested too deeply. The message holds a position, never content.
+ * The text is not JSON (RFC 8259), or is nested too deeply. The message contains a position, never content.
  */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
 
 /**
- * Walks a JSON text (RFC 8259) without building a value, so that the caller can cut out the exact text of a
- * part. It never recurses: hostile nesting costs no stack. Every method starts at `position` and leaves it
- * just behind what it read.
+ * Scans a JSON text (RFC 8259) without building values, so that the caller can cut out the exact text of a
+ * part. It does not recurse, so hostile nesting uses no stack. Every method starts at `position` and advances
+ * it past what it read.
  */
 export class JsonScanner {
   position = 0;
 
-  /** @param maxDepth how many arrays and objects may be open at once within one `skipValue`. */
+  /** @param maxDepth maximum number of nested arrays and objects within one `skipValue` */
   constructor(
     readonly text: string,
     private readonly maxDepth: number,
   ) {}
 
-  /** Steps over the four JSON whitespace characters; a byte order mark is not one of them. */
+  /** Skips the four JSON whitespace characters. A byte order mark is not one of them. */
   skipWhitespace(): void {
     this.skip(WHITESPACE);
   }
 
-  /** True, and one further, when the next character is `character`. */
+  /** Skips the next character if it is `character`. Returns whether it did. */
   accept(character: string): boolean {
     if (this.text[this.position] !== character) return false;
     this.position += 1;
     return true;
   }
 
-  /** @throws {JsonSyntaxError} unless the next character is `character`. */
+  /**
+   * Skips `character`.
+   * @throws {JsonSyntaxError} if the next character is another
+   */
   expect(character: string): void {
     if (!this.accept(character)) this.fail();
   }
 
-  /** @throws {JsonSyntaxError} unless only whitespace is left. */
+  /**
+   * Skips trailing whitespace.
+   * @throws {JsonSyntaxError} if anything else follows
+   */
   expectEnd(): void {
     this.skipWhitespace();
     if (this.position !== this.text.length) this.fail();
   }
 
   /**
-   * Steps over one string, quotes included.
-   * @throws {JsonSyntaxError} if there is none, or it is malformed.
+   * Skips one string with its quotes.
+   * @throws {JsonSyntaxError} if there is no string, or it is malformed
    */
   skipString(): void {
     this.skip(STRING);
   }
 
-  /** Steps over one value with everything in it, from its first character to its last.
-   *  @throws {JsonSyntaxError} if there is none, it is malformed, or deeper than `maxDepth`. */
+  /**
+   * Skips one value with everything in it.
+   * @throws {JsonSyntaxError} if there is no value, it is malformed, or it is nested deeper than `maxDepth`
+   */
   skipValue(): void {
     const closers: string[] = [];
     do {
@@ -65,7 +74,10 @@ export class JsonScanner {
     } while (closers.length > 0);
   }
 
-  /** Goes up to the first value of a non-empty array or object: true. Steps over anything else. */
+  /**
+   * Enters a non-empty array or object and stops at its first value: returns true. Skips any other value:
+   * returns false.
+   */
   private enter(closers: string[]): boolean {
     const closer = CLOSERS[this.text[this.position] ?? ''];
     if (closer === undefined) {
@@ -82,7 +94,10 @@ export class JsonScanner {
     return true;
   }
 
-  /** After a value: closes whatever ends here; stops in front of the next value, or when nothing is open. */
+  /**
+   * Continues after a value: closes every array or object that ends here, and stops at the next value or when
+   * none is open.
+   */
   private leave(closers: string[]): void {
     for (let closer = closers.at(-1); closer !== undefined; closer = closers.at(-1)) {
       this.skipWhitespace();

@@ -3,7 +3,7 @@ import { LargeReads } from './large-reads';
 const SMALL = 512 * 1024;
 
 describe('LargeReads', () => {
-  /** A read that ends when the test says so. */
+  /** Creates a read whose end the test controls. */
   const pending = () => {
     const ends: (() => void)[] = [];
     let [running, most] = [0, 0];
@@ -22,14 +22,14 @@ describe('LargeReads', () => {
     for (let n = 0; n < 10; n += 1) await Promise.resolve();
   };
 
-  it('reads once what is small', async () => {
+  it('reads a small page once', async () => {
     const asked: number[] = [];
     const read = (bytes: number) => Promise.resolve(asked.push(bytes));
     await new LargeReads().read('a', read, () => false);
     expect(asked).toEqual([SMALL]);
   });
 
-  it('reads large ones a few at once, the others in turn', async () => {
+  it('runs a limited number of large reads at once, and queues the others', async () => {
     const reads = new LargeReads({ atOnce: 2, perCaller: 2, waiting: 10, waitMs: 60_000 });
     const { read, ends, most } = pending();
     const all = [1, 2, 3, 4, 5].map(() => reads.read('a', read, isCut));
@@ -41,7 +41,7 @@ describe('LargeReads', () => {
     expect(most()).toBe(2);
   });
 
-  it('gives a failed one’s place to the next', async () => {
+  it('frees the slot of a failed read', async () => {
     const reads = new LargeReads({ atOnce: 1, perCaller: 1, waiting: 10, waitMs: 60_000 });
     const failing = (bytes: number) =>
       bytes === SMALL ? Promise.resolve(bytes) : Promise.reject(new Error('lost'));
@@ -49,10 +49,10 @@ describe('LargeReads', () => {
     await expect(reads.read('a', (bytes) => Promise.resolve(bytes), isCut)).resolves.toBe(8 * 1024 * 1024);
   });
 
-  describe('of a caller who asks without end', () => {
+  describe('with a caller that floods it', () => {
     const LARGE = 8 * 1024 * 1024;
 
-    it('leave places free for others', async () => {
+    it('keeps slots free for others', async () => {
       const reads = new LargeReads({ atOnce: 3, perCaller: 2, waiting: 10, waitMs: 60_000 });
       const { read, ends, most } = pending();
       const all = [1, 2, 3, 4].map(() => reads.read('hog', read, isCut));
@@ -68,7 +68,7 @@ describe('LargeReads', () => {
       await expect(Promise.all(all)).resolves.toHaveLength(5);
     });
 
-    it('take turns with those of others, whoever came first', async () => {
+    it('alternates its reads with those of others, whoever came first', async () => {
       const reads = new LargeReads({ atOnce: 2, perCaller: 2, waiting: 10, waitMs: 60_000 });
       const { read, ends } = pending();
       const order: string[] = [];
@@ -82,7 +82,7 @@ describe('LargeReads', () => {
       expect(order).toEqual(['hog', 'hog', 'x', 'hog', 'y', 'hog', 'hog', 'hog']);
     });
 
-    it('keep nobody else from waiting: its last one is refused', async () => {
+    it('refuses its last waiting read to make room for others', async () => {
       const reads = new LargeReads({ atOnce: 1, perCaller: 1, waiting: 2, waitMs: 60_000 });
       const { read, ends } = pending();
       const outcomes: string[] = [];
@@ -116,7 +116,7 @@ describe('LargeReads', () => {
   it.each([
     ['when too many wait', { atOnce: 1, perCaller: 1, waiting: 0, waitMs: 60_000 }],
     ['when it has waited for too long', { atOnce: 1, perCaller: 1, waiting: 10, waitMs: 1 }],
-  ])('refuses one %s', async (_case, limits) => {
+  ])('refuses a large read %s', async (_case, limits) => {
     const reads = new LargeReads(limits);
     const { read, ends } = pending();
     const first = reads.read('a', read, isCut);

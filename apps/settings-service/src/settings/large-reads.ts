@@ -4,11 +4,13 @@ import type { Counter } from 'prom-client';
 import { SettingError } from './setting-problems.filter';
 
 /**
- * Bytes of values in one response; a single larger value still goes through. 1,000 of the largest values
- * would be 256 MB.
+ * Maximum bytes of values in one response; a single larger value is still returned. Without it, 1,000 values
+ * of the largest size would be 256 MB.
  */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
-/** What a read takes without waiting for its turn: nearly every one. */
+/**
+ * Maximum bytes of values that a read returns without waiting for a slot. Nearly every response is smaller.
+ */
 const SMALL_PAGE_BYTES = 512 * 1024;
 
 const LIMITS = { atOnce: 4, perCaller: 2, waiting: 64, waitMs: 5 * SECOND_MS };
@@ -20,11 +22,12 @@ interface Waiting {
 }
 
 /**
- * Bounds the memory that large responses of one replica take while they are read and built. Every response is
- * read with a small limit first. A larger one waits for its turn; four are built at once, two of one caller.
+ * Bounds the memory that one replica uses for large responses. Every read first runs with a small byte limit.
+ * If its response is cut, the read runs again with the large limit in one of four slots, at most two of them
+ * per caller.
  *
- * The next turn goes to the caller with the fewest responses being built. When all waiting places are taken,
- * a newcomer takes one from the caller who holds the most. So nobody can keep others out.
+ * A free slot goes to the caller with the fewest running reads. When the queue is full, a newcomer displaces
+ * the last read of the caller with the most places in it. So no caller can keep others out.
  */
 export class LargeReads {
   private running = 0;
@@ -35,11 +38,10 @@ export class LargeReads {
   constructor(private readonly limits = LIMITS) {}
 
   /**
-   * Reads a page, at most `MAX_PAGE_BYTES` of values.
-   * @param caller whose response it is
-   * @param read reads at most so many bytes
-   * @param isCut whether more bytes would have brought more
-   * @throws {SettingError} `too-many-large-reads`
+   * Reads a page of at most `MAX_PAGE_BYTES` of values.
+   * @param caller receives the response
+   * @param read reads a page of at most `bytes` bytes
+   * @param isCut whether a higher byte limit would have returned more
    */
   async read<Page>(
     caller: string,
@@ -53,7 +55,7 @@ export class LargeReads {
   reportTo(metrics: Metrics): void {
     metrics.sampledGauge(
       'settings_large_reads',
-      'Responses over 512 KiB that are built or wait for it',
+      'Responses over 512 KiB that are being built or wait to be built',
       ['state'],
       () => [
         { labels: { state: 'running' }, value: this.running },
@@ -97,7 +99,10 @@ export class LargeReads {
     return this.runningOf(caller) < this.limits.perCaller;
   }
 
-  /** Of the callers who have fewest under way, and not too many, the one who has waited longest. */
+  /**
+   * Returns the longest-waiting read among the callers with the fewest running reads, without those at their
+   * limit.
+   */
   private next(): Waiting | undefined {
     const waiting = this.waiting.filter(({ caller }) => this.mayBegin(caller));
     const fewest = Math.min(...waiting.map(({ caller }) => this.runningOf(caller)));
@@ -132,7 +137,10 @@ export class LargeReads {
     });
   }
 
-  /** @returns whether the caller may wait; the last one of whoever has most may have lost its place to it */
+  /**
+   * Makes room in the queue for the caller. May refuse the last read of the caller with the most places.
+   * @returns whether the caller may wait
+   */
   private makeRoom(caller: string): boolean {
     if (this.waiting.length < this.limits.waiting) return true;
     const counts = new Map<string, number>();
@@ -146,7 +154,7 @@ export class LargeReads {
 
 const readsOf = new WeakMap<object, LargeReads>();
 
-/** The large reads of a data source: those of all repositories count together. */
+/** Returns the limiter of a data source, which all its repositories share. */
 export function largeReadsOf(dataSource: object): LargeReads {
   let reads = readsOf.get(dataSource);
   if (reads === undefined) readsOf.set(dataSource, (reads = new LargeReads()));

@@ -23,7 +23,7 @@ import type {
 import { AUDIT_COLUMNS, auditColumns } from './write-request';
 import type { AuditTrail } from './write-request';
 
-/** Which changes a list shows: those for which all that is given holds. */
+/** The filters of the history list. An entry must match all that are set. */
 export interface HistoryFilter {
   readonly subsystemKey: string | undefined;
   readonly personId: string | undefined;
@@ -40,14 +40,15 @@ interface ComparedSetting {
   readonly bytes: number | null;
 }
 
-/** Where a page of the history ended. */
+/** The last entry of a page. */
 type EntryPosition = Pick<NamedEntry, 'historyId'>;
 
-// Parameters that are null fall out when PostgreSQL plans the statement. The position is compared as a row.
-const IN_TIME = `($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
+// The planner drops the conditions whose parameter is null. The position is compared as a row, so that it is
+// one index range.
+const BY_TIME = `($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
     AND ($8::bigint IS NULL OR (occurred_at, history_id) <
       ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $8), $8))`;
-const OF_SOMEBODY = `($1::text IS NULL OR subsystem_key = $1) AND ($2::bigint IS NULL OR person_id = $2)
+const BY_SUBSYSTEM_AND_AUTHOR = `($1::text IS NULL OR subsystem_key = $1) AND ($2::bigint IS NULL OR person_id = $2)
     AND ($5::bigint IS NULL OR user_id = $5)`;
 const NEWEST_FIRST = 'occurred_at DESC, history_id DESC';
 const NAMED_ENTRY_COLUMNS = `${LISTED_ENTRY_COLUMNS}, subsystem_name AS "subsystemName", setting_name AS "settingName"`;
@@ -55,18 +56,21 @@ const NAMED_ENTRY_COLUMNS = `${LISTED_ENTRY_COLUMNS}, subsystem_name AS "subsyst
 const LIST_ENTRIES = pageStatement({
   table: 'settings.setting_history',
   columns: NAMED_ENTRY_COLUMNS,
-  range: `${OF_SOMEBODY} AND ${IN_TIME}`,
+  range: `${BY_SUBSYSTEM_AND_AUTHOR} AND ${BY_TIME}`,
   order: NEWEST_FIRST,
 });
 
-/** Entries that a list with several filters looks through for one page: no index has them all. */
-const SCANNED_ENTRIES = 10_000;
+/**
+ * Maximum entries that one page scans when the list has several filters, because no index covers a
+ * combination of them.
+ */
+const MAX_SCANNED_ENTRIES = 10_000;
 const SCAN_COLUMNS = { subsystem: 'subsystem_key', person: 'person_id', user: 'user_id' } as const;
 type ScanColumn = keyof typeof SCAN_COLUMNS;
 
 /**
- * Finds where a page with several filters stops: the last entry that it scans of those that one filter finds.
- * No row: it scans them all.
+ * Returns the SQL that finds the last entry that a page with several filters scans, using the index of one
+ * filter. No row means that the page scans to the end.
  */
 const scanEnd = (column: ScanColumn): string => `
   SELECT history_id AS "historyId"
@@ -75,19 +79,19 @@ const scanEnd = (column: ScanColumn): string => `
      AND ($2::timestamptz IS NULL OR occurred_at >= $2) AND ($3::timestamptz IS NULL OR occurred_at < $3)
      AND ($4::bigint IS NULL OR (occurred_at, history_id) <
        ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $4), $4))
-   ORDER BY occurred_at DESC, history_id DESC OFFSET ${String(SCANNED_ENTRIES - 1)} LIMIT 1`;
+   ORDER BY occurred_at DESC, history_id DESC OFFSET ${String(MAX_SCANNED_ENTRIES - 1)} LIMIT 1`;
 
 /**
- * The page down to `scanEnd`. OFFSET 0 makes PostgreSQL scan by the index of this filter, whatever the other
- * filters match.
+ * Returns the SQL of a page that ends at `scanEnd`. OFFSET 0 makes PostgreSQL scan the index of this filter,
+ * whatever the other filters match.
  */
 const listScanned = (column: ScanColumn, parameter: string): string =>
   pageStatement({
-    table: `(SELECT * FROM settings.setting_history WHERE ${SCAN_COLUMNS[column]} = ${parameter} AND ${IN_TIME}
+    table: `(SELECT * FROM settings.setting_history WHERE ${SCAN_COLUMNS[column]} = ${parameter} AND ${BY_TIME}
        AND ($9::bigint IS NULL OR (occurred_at, history_id) >=
          ((SELECT occurred_at FROM settings.setting_history WHERE history_id = $9), $9)) OFFSET 0)`,
     columns: NAMED_ENTRY_COLUMNS,
-    range: OF_SOMEBODY,
+    range: BY_SUBSYSTEM_AND_AUTHOR,
     order: NEWEST_FIRST,
   });
 
@@ -97,20 +101,20 @@ const SCANS = {
   user: { end: scanEnd('user'), page: listScanned('user', '$5') },
 };
 
-// The instants of one setting have the order of its identifiers: a transaction notes its instant after it has
-// locked the row.
+// The timestamps of one setting have the order of its identifiers, because a transaction sets its timestamp
+// after it has locked the row.
 const newestBefore = (key: string, instant: string): string => `
   SELECT * FROM settings.setting_history
    WHERE ${key} AND occurred_at < ${instant} ORDER BY occurred_at DESC, history_id DESC LIMIT 1`;
 
-// (SELECT $2) hides the value from the planner. Otherwise it expects to find a setting with many writes soon,
-// and scans all entries.
+// (SELECT $2) hides the value from the planner. With the value, the planner assumes that a frequently written
+// setting is found early, and scans all entries.
 const FIND_BEFORE = `
   SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", revision
     FROM (${newestBefore('subsystem_key = $1 AND setting_key = (SELECT $2)', '$3')}) AS newest
    WHERE operation = 'write'`;
 
-// The names that a subsystem has ever had, one after the other from the index, after `after`.
+// A loose index scan over all names that the subsystem has ever had, starting after `after`.
 const names = (after: string): string => `
   name AS (
     (SELECT setting_key FROM settings.setting_history WHERE subsystem_key = $1 AND setting_key > ${after}
@@ -121,17 +125,20 @@ const names = (after: string): string => `
       FROM name WHERE name.setting_key IS NOT NULL
   )`;
 
-// What each name held: nothing before its first write and after a delete.
-const held = (key: string, instant: string): string => `LATERAL (
+// The setting of a name at an instant. No row before its first write and after a delete.
+const pastSetting = (key: string, instant: string): string => `LATERAL (
   SELECT * FROM (${newestBefore(`subsystem_key = $1 AND setting_key = ${key}`, instant)}) AS newest WHERE operation = 'write')`;
 
-/** Names that one page of the past looks at: a subsystem may have had many that it had no longer. */
-const SCANNED_NAMES = 5_000;
+/**
+ * Maximum names that one page of the past scans. A subsystem may have had many names that no longer existed
+ * at the instant.
+ */
+const MAX_SCANNED_NAMES = 5_000;
 
 const LIST_SUBSYSTEM_BEFORE = pageStatement({
   table: `(WITH RECURSIVE ${names('$2')}
-    SELECT past.* FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(SCANNED_NAMES)}) AS name
-     CROSS JOIN ${held('name.setting_key', '$5')} AS past LIMIT $3 + 1)`,
+    SELECT past.* FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(MAX_SCANNED_NAMES)}) AS name
+     CROSS JOIN ${pastSetting('name.setting_key', '$5')} AS past LIMIT $3 + 1)`,
   columns: LISTED_SETTING_COLUMNS,
   range: 'true',
   order: 'setting_key',
@@ -139,13 +146,13 @@ const LIST_SUBSYSTEM_BEFORE = pageStatement({
 
 const LAST_SCANNED_NAME = `
   WITH RECURSIVE ${names('$2')}
-  SELECT setting_key AS "settingKey" FROM name WHERE setting_key IS NOT NULL OFFSET ${String(SCANNED_NAMES - 1)} LIMIT 1`;
+  SELECT setting_key AS "settingKey" FROM name WHERE setting_key IS NOT NULL OFFSET ${String(MAX_SCANNED_NAMES - 1)} LIMIT 1`;
 
 const EXISTED_BEFORE = `
   WITH RECURSIVE ${names('$2')}
   SELECT max(name.setting_key) AS last, bool_or(past.operation IS NOT NULL) AS existed
-    FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(SCANNED_NAMES)}) AS name
-    LEFT JOIN ${held('name.setting_key', '$3')} AS past ON true`;
+    FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT ${String(MAX_SCANNED_NAMES)}) AS name
+    LEFT JOIN ${pastSetting('name.setting_key', '$3')} AS past ON true`;
 
 const FIND_NEXT_NAME = `
   SELECT setting_key AS "settingKey", setting_name AS "settingName" FROM settings.setting_history
@@ -159,21 +166,21 @@ const COMPARE_WITH_PAST = `
                      IS NOT DISTINCT FROM (present.subsystem_name, present.setting_name, present.value_text) THEN NULL
               WHEN past.value_text IS NULL THEN 'delete' ELSE 'write' END AS operation
     FROM (SELECT * FROM name WHERE setting_key IS NOT NULL LIMIT $4) AS name
-    LEFT JOIN ${held('name.setting_key', '$2')} AS past ON true
+    LEFT JOIN ${pastSetting('name.setting_key', '$2')} AS past ON true
     LEFT JOIN LATERAL (SELECT * FROM settings.setting WHERE subsystem_key = $1 AND setting_key = name.setting_key LIMIT 1) AS present ON true
    ORDER BY name.setting_key`;
 
-// In the order of their keys, so that no two writers wait for each other.
+// Locks in key order, so that two writers cannot deadlock.
 const LOCK_SETTINGS = `
   SELECT count(*) FROM (SELECT FROM settings.setting
     WHERE subsystem_key = $1 AND setting_key = ANY ($2) ORDER BY setting_key FOR UPDATE) AS locked`;
 
-// The values never leave the database. ORDER BY comes after all writes, so the instant is noted after the
-// last row is locked.
+// The values are copied inside the database. ORDER BY delays the history entries until all rows are written,
+// so the timestamp is set after the last row is locked.
 const RESTORE_SETTINGS = `
   WITH target AS MATERIALIZED (
     SELECT k.setting_key, past.subsystem_name, past.setting_name, past.value_text
-      FROM unnest($3::text[] COLLATE "C") AS k (setting_key) LEFT JOIN ${held('k.setting_key', '$2')} AS past ON true
+      FROM unnest($3::text[] COLLATE "C") AS k (setting_key) LEFT JOIN ${pastSetting('k.setting_key', '$2')} AS past ON true
   ), deleted AS (
     DELETE FROM settings.setting
      WHERE subsystem_key = $1 AND setting_key = ANY (ARRAY(SELECT setting_key FROM target WHERE value_text IS NULL))
@@ -190,22 +197,26 @@ const RESTORE_SETTINGS = `
   SELECT change.*, $4, $5, $6, $7, $8, $9, $10 FROM (SELECT * FROM deleted UNION ALL SELECT * FROM written) AS change
    ORDER BY setting_key`;
 
-/** Settings that one statement compares, and restores: it takes a part of the statement limit. */
-export const COMPARED = 1_000;
-/** Bytes of values that one statement restores, and one value more. */
-const RESTORED_BYTES = 8 * 1024 * 1024;
+/**
+ * Settings that one statement compares or restores. It bounds the statement's duration well below the
+ * statement timeout.
+ */
+export const COMPARE_BATCH = 1_000;
+/** Bytes after which a restore statement takes no further setting. The last one may exceed it. */
+const RESTORE_BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Settings as they were, and who changed them. Instants are shown in whole milliseconds, and what happened
- * within one counts.
+ * Reads past values and the history of changes, and restores subsystems. Instants have whole milliseconds; an
+ * instant includes every change within its millisecond.
  */
 @Injectable()
 export class PastSettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * History entries of all settings that match `filter`, newest first, older than the entry `before`. With
-   * several filters a page may end early, even without an entry, after it has scanned many entries.
+   * Lists history entries that match `filter`, newest first, older than the entry `before`. With several
+   * filters a page may be short or even empty before the end of the list, once it has scanned {@link
+   * MAX_SCANNED_ENTRIES} entries.
    */
   async listEntries(
     caller: string,
@@ -217,16 +228,22 @@ export class PastSettingsRepository {
     const range = [subsystemKey, personId, pageSize];
     const times = [from, to ? endOf(to) : null, before];
     const filters = Object.entries({ subsystem: subsystemKey, person: personId, user: userId });
-    const given = filters.filter(([, value]) => value !== null) as [ScanColumn, string][];
-    if (given.length < 2)
+    const activeFilters = filters.filter(([, value]) => value !== null) as [ScanColumn, string][];
+    if (activeFilters.length < 2)
       return readPage<NamedEntry>(this.dataSource, caller, LIST_ENTRIES, range, [userId, ...times]);
-    const { column, end } = await this.findScan(given, times);
-    const others = [userId, ...times, end?.historyId ?? null];
-    const page = await readPage<NamedEntry>(this.dataSource, caller, SCANS[column].page, range, others);
+    const { column, end } = await this.findScan(activeFilters, times);
+    const moreParameters = [userId, ...times, end?.historyId ?? null];
+    const page = await readPage<NamedEntry>(
+      this.dataSource,
+      caller,
+      SCANS[column].page,
+      range,
+      moreParameters,
+    );
     return { rows: page.rows, next: page.next ?? end };
   }
 
-  /** The setting as it was at `at`; null if there was none. */
+  /** Returns the setting as it was at `at`; null if it did not exist then. */
   async findAt(key: SettingKey, at: Date): Promise<CurrentSetting | null> {
     const parameters = [key.subsystem.key, key.setting.key, endOf(at)];
     const rows = await this.dataSource.query<CurrentSetting[]>(FIND_BEFORE, parameters);
@@ -234,8 +251,9 @@ export class PastSettingsRepository {
   }
 
   /**
-   * The settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. A page may
-   * end early, even without a setting, after many names that had no value then.
+   * Lists the settings of a subsystem as they were at `at`, after `afterSettingKey` or from the start. A page
+   * may be short or even empty before the end of the list, once it has scanned {@link MAX_SCANNED_NAMES}
+   * names.
    */
   async listSubsystemAt(
     caller: string,
@@ -258,13 +276,14 @@ export class PastSettingsRepository {
       after,
     ]);
     const last = page.rows.at(-1);
-    // A name that came in between moves the end; what the page shows must not be shown again.
+    // A name created between the two statements moves `end` to an earlier name. The next page must still
+    // start after the last row of this one.
     const isBehind =
       end !== undefined && last !== undefined && compareKeys(last.settingKey, end.settingKey) > 0;
     return { rows: page.rows, next: isBehind ? last : (end ?? null) };
   }
 
-  /** Whether a subsystem had a setting at `at`. No value is read. */
+  /** Whether a subsystem had a setting at `at`. Does not read values. */
   async existedAt(subsystemKey: string, at: Date): Promise<boolean> {
     for (let after: string | null = START; after !== null;) {
       const rows: { last: string | null; existed: boolean | null }[] = await this.dataSource.query(
@@ -278,18 +297,18 @@ export class PastSettingsRepository {
     return false;
   }
 
-  /** The first name after `afterSettingKey` that a subsystem has ever had. No value is read. */
+  /** Returns the first name after `afterSettingKey` that the subsystem has ever had. Does not read values. */
   async findNextName(subsystemKey: string, afterSettingKey: string): Promise<PastName | null> {
     const rows = await this.dataSource.query<PastName[]>(FIND_NEXT_NAME, [subsystemKey, afterSettingKey]);
     return rows[0] ?? null;
   }
 
-  /** How settings of a subsystem, `count` after `afterSettingKey`, differ from what they were at `at`. */
+  /** Compares the next `count` names of a subsystem after `afterSettingKey` with their state at `at`. */
   async comparePart(
     manager: EntityManager,
     { subsystemKey, at }: Pick<SubsystemRestoration, 'subsystemKey' | 'at'>,
     afterSettingKey: string,
-    count = COMPARED,
+    count = COMPARE_BATCH,
   ): Promise<ComparedPart> {
     const parameters = [subsystemKey, endOf(at), afterSettingKey, count];
     const compared = await manager.query<ComparedSetting[]>(COMPARE_WITH_PAST, parameters);
@@ -300,15 +319,16 @@ export class PastSettingsRepository {
     return { different, compared: compared.length, last };
   }
 
-  /** For the rest of the transaction. */
+  /** Sets the lock timeout for the rest of the transaction. */
   async limitLockWaits(manager: EntityManager, lockWaitMs: number): Promise<void> {
     await manager.query("SELECT set_config('lock_timeout', $1, true)", [String(lockWaitMs)]);
   }
 
   /**
-   * Makes these settings of a subsystem what they were at `at`, with a history entry for each. `manager` runs
-   * the REPEATABLE READ transaction that compared them, so exactly what was compared is replaced. All rows
-   * are locked before the first is written.
+   * Restores settings of a subsystem to their state at `at`, with a history entry each. All rows are locked
+   * before the first is written.
+   * @param manager of the REPEATABLE READ transaction that compared the settings, so that exactly the
+   *   compared state is replaced
    */
   async restoreAll(
     manager: EntityManager,
@@ -316,26 +336,27 @@ export class PastSettingsRepository {
     trail: AuditTrail,
     different: readonly DifferentSetting[],
   ): Promise<void> {
-    for (let start = 0; start < different.length; start += COMPARED) {
-      const keys = different.slice(start, start + COMPARED).map(({ settingKey }) => settingKey);
+    for (let start = 0; start < different.length; start += COMPARE_BATCH) {
+      const keys = different.slice(start, start + COMPARE_BATCH).map(({ settingKey }) => settingKey);
       await manager.query(LOCK_SETTINGS, [subsystemKey, keys]);
     }
-    // Restoring again does nothing: it needs no idempotency key, and all these entries could not share one.
+    // No idempotency key: repeating a restoration changes nothing, and the entries could not share one
+    // digest.
     const columns = auditColumns({ ...trail, idempotencyKey: null });
     for (const keys of boundedParts(different))
       await manager.query(RESTORE_SETTINGS, [subsystemKey, endOf(at), keys, ...columns]);
   }
 
   /**
-   * The filter by whose index one page is scanned, and where it stops; null where it scans all that the
-   * filter finds.
+   * Chooses the filter whose index one page scans, and the last entry to scan; `end` is null if the page
+   * scans to the end.
    */
   private async findScan(
-    given: readonly [ScanColumn, string][],
+    activeFilters: readonly [ScanColumn, string][],
     times: readonly unknown[],
   ): Promise<{ column: ScanColumn; end: EntryPosition | null }> {
     let found: { column: ScanColumn; end: EntryPosition | null } | null = null;
-    for (const [column, value] of given) {
+    for (const [column, value] of activeFilters) {
       const [end = null] = await this.dataSource.query<EntryPosition[]>(SCANS[column].end, [value, ...times]);
       found = { column, end };
       if (end === null) break;
@@ -344,25 +365,25 @@ export class PastSettingsRepository {
   }
 }
 
-/** Keys of settings in parts that one statement can restore in time. */
+/** Splits the settings into batches that one statement can restore within the statement timeout. */
 function* boundedParts(different: readonly DifferentSetting[]): Generator<string[]> {
   let [keys, bytes]: [string[], number] = [[], 0];
   for (const setting of different) {
     keys.push(setting.settingKey);
     bytes += setting.bytes;
-    if (keys.length < COMPARED && bytes < RESTORED_BYTES) continue;
+    if (keys.length < COMPARE_BATCH && bytes < RESTORE_BATCH_BYTES) continue;
     yield keys;
     [keys, bytes] = [[], 0];
   }
   if (keys.length > 0) yield keys;
 }
 
-/** The order of `COLLATE "C"`. */
+/** Compares keys in the order of `COLLATE "C"`. */
 function compareKeys(left: string, right: string): number {
   return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
 
-/** The first instant after the millisecond. */
+/** Returns the first instant after the millisecond. */
 function endOf(millisecond: Date): Date {
   return new Date(millisecond.getTime() + 1);
 }

@@ -31,7 +31,7 @@ import { SettledPastService } from './settled-past.service';
 import { auditTrail } from './write-request';
 import type { WriteHeaders } from './write-request';
 
-/** What happened to all settings, and a subsystem as it was; additive to the specification. */
+/** The history of all settings, and the restoration of a subsystem. An addition to the specification. */
 @Controller('platform/v1')
 @ApiTags('History')
 @RequirePersona(Persona.InternalPartner)
@@ -47,7 +47,7 @@ export class PastController {
   @ApiOperation({
     operationId: 'listHistory',
     summary: 'List the changes of all settings, newest first',
-    description: 'By subsystem, by who made them and when; all filters hold together.',
+    description: 'Filters by subsystem, author and time; an entry must match all of them.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -66,7 +66,7 @@ export class PastController {
     const list = `history ${JSON.stringify([subsystem?.key, filter])}`;
     const before = pageKey === undefined ? null : String(this.cursors.decode(list, pageKey)[0]);
     const { personId, userId, from, to } = filter;
-    // Whoever follows the pages sees every entry. The first page has waited for them.
+    // Waits on the first page only. Its wait ensures that the following pages miss no entry.
     if (before === null) await this.settled.waitForList(to);
     const wanted = { subsystemKey: subsystem?.key, personId, userId, from, to };
     const { rows, next } = await this.past.listEntries(subject, wanted, pageSize, before);
@@ -77,15 +77,15 @@ export class PastController {
   @HttpCode(200)
   @ApiOperation({
     operationId: 'restoreSubsystem',
-    summary: 'Make a subsystem what it was at an instant',
+    summary: 'Restore a subsystem to an instant',
     description:
-      'All or nothing: settings that are other now are written again, those that were not there are deleted, each with a history entry. \
-Ask with `dryRun` first. For up to 10,000 settings that change.',
+      'All or nothing: settings that differ now are written with their past value, and settings that did not exist are deleted, each with a history entry. \
+Use `dryRun` first. At most 10,000 settings may change.',
   })
   @SubsystemPath()
   @ApiBody({ type: RestoreSubsystemDto, examples: PAST_EXAMPLES.restore })
   @ApiOkResponse({
-    description: 'Done, or what would be done.',
+    description: 'The changes that were made, or would be made.',
     type: RestoredSubsystemDto.Output,
     examples: PAST_EXAMPLES.restored,
   })

@@ -4,11 +4,11 @@ import { settingNameText } from './bulk.dto';
 import { instant } from './instant';
 import { ENTRY, PageQuery, historyEntry, identifier, nextPageKey } from './setting.dto';
 
-/** Query of the history of all settings. Strict: a misspelt filter must not widen the list. */
+/** Query of the history of all settings. Strict, because a misspelt filter must not widen the list. */
 export class HistoryQuery extends createZodDto(
   z.strictObject({
     ...PageQuery.schema.shape,
-    subsystem: settingNameText.optional().meta({ description: 'Only this subsystem, in any letter case.' }),
+    subsystem: settingNameText.optional().meta({ description: 'Only this subsystem; case-insensitive.' }),
     personId: identifier.optional().meta({ description: 'Only changes by tokens with this `personId`.' }),
     userId: identifier.optional().meta({ description: 'Only changes by tokens with this `userId`.' }),
     from: instant
@@ -26,8 +26,8 @@ export class PageAtQuery extends createZodDto(
 
 export class RestoreSubsystemDto extends createZodDto(
   z.strictObject({
-    at: instant.meta({ description: 'The instant to go back to.' }),
-    dryRun: z.boolean().default(false).meta({ description: 'Only say what would change.' }),
+    at: instant.meta({ description: 'The instant to restore.' }),
+    dryRun: z.boolean().default(false).meta({ description: 'Only return what would change.' }),
   }),
 ) {}
 
@@ -40,7 +40,7 @@ export class RestoredSubsystemDto extends createZodDto(
         .array(z.object({ settingName: z.string(), operation: z.enum(['write', 'delete']) }))
         .meta({ description: 'In the order of names.' }),
     })
-    .meta({ id: 'RestoredSubsystem', description: 'What has changed, or would change.' }),
+    .meta({ id: 'RestoredSubsystem', description: 'The settings that were changed, or would be.' }),
 ) {}
 
 export class ChangesPageDto extends createZodDto(

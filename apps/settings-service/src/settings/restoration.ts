@@ -1,31 +1,34 @@
 import type { ListedSetting } from './setting.entity';
 import type { AuditTrail } from './write-request';
 
-/** What a restored subsystem has anew, or no longer. */
+/** A setting that a restoration writes or deletes. */
 export interface RestoredSetting {
   readonly settingName: string;
   readonly operation: 'write' | 'delete';
 }
 
-/** Which subsystem goes back to which instant. */
+/** The subsystem to restore, and the instant to restore it to. */
 export interface SubsystemRestoration {
   readonly subsystemKey: string;
   readonly at: Date;
-  /** For the history; null: it only says what would change. */
+  /** The audit trail of the history entries. Null for a dry run. */
   readonly trail: AuditTrail | null;
 }
 
-/** A setting that differs from what it was. */
+/** A setting that differs from its state at the instant. */
 export interface DifferentSetting extends RestoredSetting {
   readonly settingKey: string;
-  /** Of the value that it had. */
+  /** Bytes of the value to write or delete. */
   readonly bytes: number;
 }
 
-/** A name that a subsystem has, or had. */
+/** The name of a setting that a subsystem has or had. */
 export type PastName = Pick<ListedSetting, 'settingKey' | 'settingName'>;
 
-/** What a part of a subsystem differs in; `last` leads to the next part, null after the last one. */
+/**
+ * The differences in one part of a subsystem. `last` is the key after which the next part starts; null for
+ * the last part.
+ */
 export interface ComparedPart {
   readonly different: readonly DifferentSetting[];
   readonly compared: number;

@@ -13,12 +13,12 @@ import { LOCK_WAIT_MS, SlowWork } from './slow-work';
 import { WriteAllowance } from './write-allowance';
 
 /**
- * What one request restores at most. More settings would hold up the feed of changes, which waits for
- * identifiers that are drawn and not committed. More names or bytes would take too long in one transaction.
+ * Limits of one restoration. More settings would hold up the change feed, which waits for identifiers that
+ * are drawn but not committed. More names or bytes would make the transaction too long.
  */
 const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
 
-/** Restorations of subsystems, each in one transaction. */
+/** Restores subsystems, each in one transaction. */
 @Injectable()
 export class RestorationsService {
   constructor(
@@ -30,8 +30,8 @@ export class RestorationsService {
   ) {}
 
   /**
-   * Makes a subsystem what it was at an instant, which is settled.
-   * @throws {SettingError} `restore-too-large`, also when it only says what would change; `too-much-written`,
+   * Restores a subsystem to an instant, which must be settled.
+   * @throws {SettingError} `restore-too-large`, also for a dry run; `too-much-written`,
    *   `too-many-restorations`, `restorations-busy`, `setting-busy`
    */
   restore(caller: string, restoration: SubsystemRestoration): Promise<RestoredSetting[]> {

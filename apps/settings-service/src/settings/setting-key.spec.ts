@@ -1,7 +1,7 @@
 import { settingKeyText } from './setting-key';
 
 describe('settingKeyText', () => {
-  it('differs for different keys, wherever the border is', () => {
+  it('differs for keys whose concatenated names are equal', () => {
     const key = (subsystem: string, setting: string) =>
       settingKeyText({
         subsystem: { name: subsystem, key: subsystem },

@@ -1,7 +1,7 @@
 import type { SettingName } from '@platform/setting-names';
 
 /**
- * One setting's address. Source: settings spec, "A setting is identified by a subsystem name and a setting
+ * Identifies one setting. Source: settings spec, "A setting is identified by a subsystem name and a setting
  * name".
  */
 export interface SettingKey {
@@ -10,14 +10,14 @@ export interface SettingKey {
 }
 
 /**
- * One text for a whole key, for maps and locks; no two keys share one, because names hold no control
- * character.
+ * Returns one string for the whole key, for maps and locks. It is unique, because names contain no control
+ * characters.
  */
 export function settingKeyText(key: SettingKey): string {
   return `${key.subsystem.key}\u0000${key.setting.key}`;
 }
 
-/** Each key once, where it comes first. */
+/** Returns the keys without repetitions, in the order of their first occurrence. */
 export function distinctKeys(keys: readonly SettingKey[]): SettingKey[] {
   const distinct = new Map<string, SettingKey>();
   for (const key of keys) {

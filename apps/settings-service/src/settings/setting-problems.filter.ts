@@ -7,8 +7,8 @@ import { InvalidSettingValueError } from './setting-value';
 import type { WriteRequest } from './write-request';
 
 /**
- * Every reason for which the state of a setting refuses a request, with the response. The types let a client
- * tell a setting that is not there from a wrong address.
+ * Every reason for which the state of a setting refuses a request, with its response. The `type` lets a
+ * client tell a missing setting from a wrong URL.
  */
 const SETTING_PROBLEMS = {
   'setting-not-found': {
@@ -46,7 +46,7 @@ const SETTING_PROBLEMS = {
     status: 400,
     type: 'urn:platform:problem:instant-in-future',
     title: 'Instant in the future',
-    detail: 'The instant has not come yet: what will be then is not known.',
+    detail: 'The instant is in the future, so its values are not known yet.',
   },
   'instant-not-settled': {
     status: 503,
@@ -60,15 +60,14 @@ const SETTING_PROBLEMS = {
     status: 503,
     type: 'urn:platform:problem:too-many-large-reads',
     title: 'Too many large reads',
-    detail: 'Too many responses of more than 512 KiB are being made. Try again, or ask for less.',
+    detail: 'Too many responses of more than 512 KiB are being built. Try again, or request less.',
     headers: { 'Retry-After': '1' },
   },
   'too-many-restorations': {
     status: 429,
     type: 'urn:platform:problem:too-many-restorations',
     title: 'Too many restorations',
-    detail:
-      'You have a restoration under way, or asked what one would change, and others wait. Try again later.',
+    detail: 'You already have a restoration or a dry run under way, and others waiting. Try again later.',
     headers: { 'Retry-After': '5' },
   },
   'restorations-busy': {
@@ -82,14 +81,14 @@ const SETTING_PROBLEMS = {
     status: 503,
     type: 'urn:platform:problem:setting-busy',
     title: 'Setting busy',
-    detail: 'Another change holds a setting for too long. Nothing was written. Try again.',
+    detail: 'Another change has locked a setting for too long. Nothing was written. Try again.',
     headers: { 'Retry-After': '1' },
   },
   'too-much-written': {
     status: 429,
     type: 'urn:platform:problem:too-much-written',
     title: 'Too much written',
-    detail: 'You write history faster than one caller may. Try again later.',
+    detail: 'You have written more history than one caller may in an hour. Try again later.',
     headers: { 'Retry-After': '60' },
   },
   'changes-expired': {
@@ -97,31 +96,31 @@ const SETTING_PROBLEMS = {
     type: 'urn:platform:problem:changes-expired',
     title: 'Changes expired',
     detail:
-      'What changed since `after` is no longer told. Start over: ask without `after`, then read again what was read before.',
+      'The changes since `after` are no longer available. Start over: request the changes without `after`, then read the settings again.',
   },
   'changes-not-settled': {
     status: 503,
     type: 'urn:platform:problem:changes-not-settled',
     title: 'Changes not settled',
     detail:
-      'A transaction that began to write settings before this replica was asked for changes has not ended yet. Try again.',
+      'A transaction that was already writing settings at the first request for changes has not ended yet. Try again.',
     headers: { 'Retry-After': '1' },
   },
   'too-many-watchers': {
     status: 503,
     type: 'urn:platform:problem:too-many-watchers',
     title: 'Too many watchers',
-    detail: 'Too many requests wait for changes here. Try again, or ask with waitSeconds=0.',
+    detail: 'Too many requests wait for changes here. Try again, or use waitSeconds=0.',
     headers: { 'Retry-After': '1' },
   },
 } as const satisfies Record<string, Problem>;
 
 type SettingErrorReason = keyof typeof SETTING_PROBLEMS;
 
-/** The write that is refused; its place in a request for many is told. */
+/** The refused write. In a request with many writes, the response names its index. */
 type RefusedWrite = Pick<WriteRequest, 'key' | 'trail'>;
 
-/** The state of the setting, or of an earlier request, does not allow what was asked. */
+/** The state of the setting, or an earlier request, does not allow the request. */
 export class SettingError extends Error {
   override readonly name = 'SettingError';
 
@@ -150,7 +149,7 @@ const INVALID_VALUE = {
   detail: 'The body does not hold a setting value that can be stored.',
 };
 
-/** Responds to this service's own errors; everything else as in every service. */
+/** Turns this service's own errors into problem responses. The base class handles all others. */
 @Catch()
 export class SettingProblemsFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
@@ -175,14 +174,14 @@ export function SettingProblemResponse(description: string, reason: SettingError
 export const WriteRefusals = (): MethodDecorator =>
   applyDecorators(
     SettingProblemResponse(
-      'A condition does not hold: nothing was written. Of many writes, `errors` names the first whose does not.',
+      'A condition does not hold: nothing was written. For many writes, `errors` names the first one whose condition failed.',
       'precondition-failed',
     ),
     SettingProblemResponse(
-      'The `Idempotency-Key` belongs to another request: to another operation, setting, value or condition.',
+      'The `Idempotency-Key` was used by a request with another operation, setting, value or condition.',
       'idempotency-key-reused',
     ),
-    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse('The caller has used up its hourly allowance of history.', 'too-much-written'),
     SettingProblemResponse(
       'The database cannot be reached, or another change, a restoration for example, holds the setting.',
       'setting-busy',
@@ -196,7 +195,7 @@ export const RestorationRefusals = (): MethodDecorator =>
       'More than 10,000 settings or 256 MiB would change, or the subsystem has had more than 200,000 names: nothing was changed.',
       'restore-too-large',
     ),
-    SettingProblemResponse('The caller writes faster than one caller may.', 'too-much-written'),
+    SettingProblemResponse('The caller has used up its hourly allowance of history.', 'too-much-written'),
     SettingProblemResponse('The caller has other restorations under way.', 'too-many-restorations'),
     SettingProblemResponse(
       'The database cannot be reached, or other callers have restorations under way.',

@@ -19,31 +19,37 @@ import { READ_HEADERS } from './setting.dto';
 import { writeRequest } from './write-request';
 import type { WriteHeaders, WriteRequest } from './write-request';
 
-/** Which setting a read wants, and under which conditions. */
+/** A read of one setting with its conditions. */
 export interface SettingRead {
   readonly key: SettingKey;
   readonly conditions: Preconditions;
-  /** The instant as of which; undefined for now. */
+  /** The instant to read; undefined for the current value. */
   readonly at: Date | undefined;
 }
 
 const BAD_NAME = 'A name in the path is not valid.';
-// Any visible ASCII, so that the quotes of draft-ietf-httpapi-idempotency-key-header and bare UUIDs both
-// pass.
+// Any visible ASCII, which allows both the quoted form of draft-ietf-httpapi-idempotency-key-header and bare
+// UUIDs.
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** The subsystem of the path. @throws {ProblemException} 400 for a name that no subsystem can have */
+/**
+ * Injects the subsystem in the path.
+ * @throws {ProblemException} 400 if the name is not valid
+ */
 export const Subsystem = createParamDecorator((_data: unknown, context: ExecutionContext): SettingName =>
   nameOf(requestOf(context), 'subsystemName'),
 );
 
-/** The setting of the path. @throws {ProblemException} 400 for a name that no setting can have */
+/**
+ * Injects the setting in the path.
+ * @throws {ProblemException} 400 if a name is not valid
+ */
 export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey =>
   keyOf(requestOf(context)),
 );
 
 /**
- * The parsed body, each `settingValue` in its `writes` as its exact text.
+ * Injects the parsed body, with each `settingValue` in its `writes` as its exact text.
  * @throws {ProblemException} 400 if it cannot be parsed
  */
 export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
@@ -57,28 +63,33 @@ export const JsonBody = createParamDecorator((_data: unknown, context: Execution
   }
 });
 
-/** What a read asks for. Not a parameter decorator: Nest awaits its pipes for each of those.
- *  @throws {ProblemException} 400 if a name or a condition is malformed */
+/**
+ * Parses a read of one setting. A plain function, because Nest awaits a pipe for every parameter decorator.
+ * @throws {ProblemException} 400 if a name or a condition is malformed
+ */
 export function readingOf(request: FastifyRequest): SettingRead {
   return { key: keyOf(request), conditions: conditionsOf(request), at: instantOf(request) };
 }
 
 /**
- * Reads the write of a setting. A plain function, because Nest awaits a pipe for every parameter decorator.
+ * Parses a write of one setting. A plain function, because Nest awaits a pipe for every parameter decorator.
  * @throws {ProblemException} 400 if a name or a header is malformed
  */
 export function writeRequestOf(request: FastifyRequest): WriteRequest {
   return writeRequest(keyOf(request), writeHeadersOf(request), callerOf(request as AuthenticatedRequest));
 }
 
-/** The exact text of the body's settingValue. @throws {InvalidSettingValueError | JsonSyntaxError} */
+/**
+ * Returns the exact text of the body's settingValue.
+ * @throws {InvalidSettingValueError | JsonSyntaxError}
+ */
 export function valueTextOf({ body }: FastifyRequest): JsonText {
   return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 }
 
 /**
- * Reading the past needs the persona of the history, and reading the changes of all settings that of the list
- * of all. Their routes are open to more personas, because other parameters need less.
+ * Requires the persona InternalPartner on routes that are open to more personas: reads of the past, like the
+ * history, and changes of all settings, like the list of all settings.
  * @throws {ProblemException} 403
  */
 export function requireInternalPartner(request: FastifyRequest): void {
@@ -87,9 +98,9 @@ export function requireInternalPartner(request: FastifyRequest): void {
 }
 
 /**
- * The identifiers of a write of many settings, for which If-Match and If-None-Match have no meaning. Ignoring
+ * Injects the headers of a write of many settings. If-Match and If-None-Match are refused, because ignoring
  * them could lose a write.
- * @throws {ProblemException} 400 if there is one, or a header is malformed
+ * @throws {ProblemException} 400 if one of them is present, or a header is malformed
  */
 export const HeadersOfBulkWrite = createParamDecorator(
   (_data: unknown, context: ExecutionContext): WriteHeaders => {
@@ -124,7 +135,7 @@ function instantOf(request: FastifyRequest): Date | undefined {
 }
 
 function requestOf(context: ExecutionContext): FastifyRequest {
-  // switchToHttp() makes three functions each time.
+  // Faster than switchToHttp(), which creates three functions per call.
   return context.getArgByIndex<FastifyRequest>(0);
 }
 
@@ -138,7 +149,10 @@ function nameOf(request: FastifyRequest, parameter: string): SettingName {
   throw problems.badRequest(BAD_NAME, { [parameter]: [SETTING_NAME_RULE] });
 }
 
-/** What If-Match and If-None-Match say. A malformed condition is refused: ignoring it could lose a write. */
+/**
+ * Parses If-Match and If-None-Match.
+ * @throws {ProblemException} 400 if one is malformed: ignoring a condition could lose a write
+ */
 export function conditionsOf({ headers }: FastifyRequest): Preconditions {
   return {
     ifMatch: entityTagsOf('If-Match', headers['if-match']),
@@ -146,7 +160,10 @@ export function conditionsOf({ headers }: FastifyRequest): Preconditions {
   };
 }
 
-/** Leaves JSON bodies as the bytes that were sent: a parsed value could not be stored as it was written. */
+/**
+ * Keeps JSON bodies as the bytes that were sent, because a parsed value cannot be stored exactly as it was
+ * written.
+ */
 export function keepJsonBodiesRaw(app: NestFastifyApplication): void {
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   fastify.removeContentTypeParser('application/json');
@@ -178,12 +195,12 @@ export const SettingPath = (): MethodDecorator =>
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description:
-    '1 to 255 visible ASCII characters: a repeated write gets the first answer and is done once. It must repeat operation, value and conditions.',
+    '1 to 255 visible ASCII characters. A repeated write is done once and gets the first response. It must repeat operation, value and conditions.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 };
 
-/** Documents the Idempotency-Key alone. */
+/** Documents only the header Idempotency-Key. */
 export const IdempotencyHeader = (): MethodDecorator => ApiHeader(IDEMPOTENCY_KEY_HEADER);
 
 /** Documents the headers that every write takes. */
@@ -191,24 +208,24 @@ export const WriteConditions = (): MethodDecorator =>
   ApiHeaders([
     {
       name: 'If-Match',
-      description: 'Go on only if the setting has one of these ETags (`*`: any).',
+      description: 'Write only if the setting has one of these ETags (`*`: any).',
       example: '"42"',
     },
     {
       name: 'If-None-Match',
-      description: 'Go on only if the setting has none of these ETags. `*` creates only.',
+      description: 'Write only if the setting has none of these ETags. `*`: only create.',
     },
     IDEMPOTENCY_KEY_HEADER,
   ]);
 
-/** Documents the instant as of which a read may ask. */
+/** Documents the query parameter `at` of reads. */
 export const AtInstant = (): MethodDecorator =>
   ApiQuery({
     name: 'at',
     required: false,
     description:
-      'As it was at this instant: ISO 8601 with an offset, at most 5 s in the future. Needs the persona InternalPartner, as the history does. \
-503 where a write under way may still belong to it after 5 s.',
+      'Reads the state at this instant: ISO 8601 with an offset, at most 5 s in the future. Needs the persona InternalPartner, like the history. \
+Returns 503 if a running write may still belong to the instant after 5 s.',
     schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
   });
 
@@ -223,15 +240,19 @@ export const InvalidRequestResponse = (): MethodDecorator =>
     },
   });
 
-/** Documents what all reads have in common: the condition, 304 and 400. */
+/** Documents what all reads have in common: If-None-Match, 304 and 400. */
 export function ReadResponses(): MethodDecorator {
   return applyDecorators(
     ApiHeader({
       name: 'If-None-Match',
-      description: 'ETags that the reader has: 304 if one of them is current.',
+      description: 'ETags that the reader has. Returns 304 if one of them is current.',
       example: '"42"',
     }),
-    ApiResponse({ status: 304, description: 'The reader has this already.', headers: READ_HEADERS }),
+    ApiResponse({
+      status: 304,
+      description: 'The reader already has the current version.',
+      headers: READ_HEADERS,
+    }),
     InvalidRequestResponse(),
   );
 }

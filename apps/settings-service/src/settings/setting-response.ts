@@ -9,18 +9,16 @@ import { conditionsOf } from './setting-request.decorator';
 import { HEADERS, INVOICE_DAY, PlatformSettingDto, REVALIDATE } from './setting.dto';
 import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
 
-/** Documents the response to every write that was done. */
+/** Documents the response to every successful write. */
 export const WrittenResponse = (): MethodDecorator =>
   ApiOkResponse({
-    description: 'Done; the setting as it was written.',
+    description: 'The setting as it was written.',
     type: PlatformSettingDto.Output,
     examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
     headers: HEADERS.etag,
   });
 
-/**
- * Responds to a read: 304 when the reader has this revision already, else 200 with what `print` makes of it.
- */
+/** Responds to a read: 304 if the reader has this revision, else 200 with the text that `print` returns. */
 export function sendSetting(
   reply: FastifyReply,
   setting: CurrentSetting,
@@ -32,9 +30,7 @@ export function sendSetting(
   else sendJsonText(reply, print(setting));
 }
 
-/**
- * Responds to a list: 304 when the reader has this very page already, else 200. Its ETag is made of its text.
- */
+/** Responds to a list: 304 if the reader has this page, else 200. The ETag is a hash of the text. */
 export function sendPage(reply: FastifyReply, jsonText: string): void {
   const digest = hash('sha256', jsonText, 'base64url');
   void reply.header('etag', entityTag(digest)).header('cache-control', REVALIDATE);
@@ -42,13 +38,16 @@ export function sendPage(reply: FastifyReply, jsonText: string): void {
   else sendJsonText(reply, jsonText);
 }
 
-/** Responds to a write with the setting as it was written, and its ETag; a deleted setting has no ETag. */
+/** Responds to a write with the setting and its ETag. A deleted setting has no ETag. */
 export function sendWritten(reply: FastifyReply, write: RecordedWrite): void {
   if (write.operation === 'write') void reply.header('etag', entityTag(write.revision));
   sendJsonText(reply, platformSettingJson(write));
 }
 
-/** Responds to a read of many: those that were found, in their order, and the names of the others. */
+/**
+ * Responds to a read of many settings: those found, in request order, the names of missing ones, and the
+ * names of those whose value did not fit.
+ */
 export function sendRead(
   reply: FastifyReply,
   keys: readonly SettingKey[],
@@ -66,7 +65,7 @@ export function sendRead(
   sendJsonText(reply, `{"settings":[${settings.join(',')}],"missing":${missing},"unread":${unread}}`);
 }
 
-/** Responds to many writes; a deleted setting has no ETag. */
+/** Responds to many writes. A deleted setting has no ETag. */
 export function sendWrites(reply: FastifyReply, writes: readonly RecordedWrite[]): void {
   const settings = writes.map((write) =>
     settingWithTagJson(write, write.operation === 'write' ? write.revision : null),
@@ -87,13 +86,13 @@ export function platformSettingJson(setting: StoredSetting): string {
   return `{${settingMembers(setting)}}`;
 }
 
-/** The value's text is spliced in as it is stored. */
+/** Inserts the value's text exactly as it is stored. */
 function settingMembers({ subsystemName, settingName, valueText }: StoredSetting): string {
   const names = `"subsystemName":${JSON.stringify(subsystemName)},"settingName":${JSON.stringify(settingName)}`;
   return `${names},"settingValue":${valueText}`;
 }
 
-/** A page as JSON text: `member` holds what it lists. `nextPageKey` is null on the last page. */
+/** Returns a page as JSON text, with its items in `member`. `nextPageKey` is null on the last page. */
 function pageJson(member: string, items: readonly string[], nextPageKey: string | null): string {
   return `{"${member}":[${items.join(',')}],"nextPageKey":${JSON.stringify(nextPageKey)}}`;
 }
@@ -102,7 +101,7 @@ export function settingsPageJson(settings: readonly StoredSetting[], nextPageKey
   return pageJson('settings', settings.map(platformSettingJson), nextPageKey);
 }
 
-/** A page of history as JSON text, of one setting or, with names, of all. */
+/** Returns a page of history as JSON text. Entries of the history of all settings include the names. */
 export function historyPageJson(
   entries: readonly (ListedEntry | NamedEntry)[],
   nextPageKey: string | null,
@@ -110,7 +109,9 @@ export function historyPageJson(
   return pageJson('history', entries.map(entryJson), nextPageKey);
 }
 
-/** Identifiers are numbers, spliced in as PostgreSQL printed them, like the value. */
+/**
+ * Inserts identifiers as numbers, exactly as PostgreSQL printed them, and the value's text as it is stored.
+ */
 function entryJson(entry: ListedEntry | NamedEntry): string {
   const { historyId, valueText, personId, userId, operation, personName, persona, requestId } = entry;
   const names =

@@ -48,7 +48,7 @@ describe('settingValueOf', () => {
     );
   });
 
-  it('knows the member by its name, not by its spelling', () => {
+  it('recognises the member by its decoded name, with its exact case', () => {
     expect(read('{"setting\\u0056alue":1}')).toBe('1');
     expect(() => read('{"SettingValue":1}')).toThrow('settingValue is required');
   });
@@ -80,7 +80,7 @@ describe('settingValueOf', () => {
     expect(() => settingValueOf(body)).toThrow('not valid UTF-8');
   });
 
-  it('takes a value of the longest length, counted in bytes, and not one longer', () => {
+  it('accepts a value of the maximum size, counted in bytes, and none larger', () => {
     const ofBytes = (bytes: number): string => `"${'é'.repeat((bytes - 2) / 2)}"`;
     expect(read(`{"settingValue":${ofBytes(MAX_VALUE_BYTES)}}`)).toHaveLength(MAX_VALUE_BYTES / 2 + 1);
     expect(() => read(`{"settingValue":${ofBytes(MAX_VALUE_BYTES).replace('é', 'éx')}}`)).toThrow(
@@ -88,7 +88,7 @@ describe('settingValueOf', () => {
     );
   });
 
-  it('takes a value of the deepest nesting and not one deeper', () => {
+  it('accepts a value of the maximum depth and none deeper', () => {
     const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
     expect(read(`{"settingValue":${nested(512)}}`)).toBe(nested(512));
     expect(() => read(`{"settingValue":${nested(513)}}`)).toThrow('deeper than 512');
@@ -116,7 +116,7 @@ describe('parseKeepingValues', () => {
   ])('refuses %s before it parses them', (_what, body) => {
     const startedMs = performance.now();
     expect(() => parse(body)).toThrow(InvalidSettingValueError);
-    // Parsing takes 20 to 60 ms, looking for the end of a member about 5.
+    // Parsing these bodies takes 20 to 60 ms; finding the end of a member takes about 5 ms.
     expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 
@@ -131,7 +131,7 @@ describe('parseKeepingValues', () => {
     });
   });
 
-  it('reads a thousand names of the longest kind', () => {
+  it('reads 200 names of the maximum length', () => {
     const name = '\\ud83d\\ude00'.repeat(200);
     const settings = Array.from({ length: 100 }, () => `{"subsystemName":"${name}","settingName":"${name}"}`);
     expect((parse(`{"settings":[${settings.join(',')}]}`) as { settings: object[] }).settings).toHaveLength(
@@ -167,7 +167,7 @@ describe('parseKeepingValues', () => {
     expect(() => parse(body)).toThrow('no member may be given twice');
   });
 
-  it('takes 20 members, 1,000 entries and 8,192 characters, and not one more', () => {
+  it('accepts 20 members, 1,000 entries and 8,192 characters, and not one more', () => {
     const object = (count: number) =>
       `{${Array.from({ length: count }, (_none, index) => `"m${String(index)}":0`).join(',')}}`;
     const list = (count: number) => `{"settings":[${Array.from({ length: count }, () => '{}').join(',')}]}`;

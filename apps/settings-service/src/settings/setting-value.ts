@@ -1,40 +1,47 @@
 import { JsonScanner } from './json-scanner';
 
 /**
- * A valid JSON text, exactly as its writer sent it. Never parsed and printed again: that would round its
+ * A valid JSON text, exactly as it was sent. It is never parsed and serialized again, which would round its
  * numbers.
  */
 export type JsonText = string & { readonly __brand: 'JsonText' };
 
-/** The longest text of one value, in bytes of UTF-8. */
+/** Maximum size of one value's text, in bytes of UTF-8. */
 export const MAX_VALUE_BYTES = 256 * 1024;
-/** How many arrays and objects may be nested in one value; a scalar has none. */
+/** Maximum nesting depth of arrays and objects in one value; a scalar has depth 0. */
 export const MAX_VALUE_DEPTH = 512;
-/** The longest body of a write, in bytes. Twice the value's limit leaves room for what is around it. */
+/**
+ * Maximum size of a write's body in bytes. Twice the limit of a value, to leave room for the other members.
+ */
 export const MAX_BODY_BYTES = 512 * 1024;
 
-/** The request's settingValue cannot be taken. The message may be shown; it repeats nothing of the value. */
+/**
+ * The body or its settingValue is not acceptable. The message can be shown to the caller; it repeats nothing
+ * of the value.
+ */
 export class InvalidSettingValueError extends Error {
   override readonly name = 'InvalidSettingValueError';
 }
 
 const MEMBER = 'settingValue';
-// fatal: no replacement characters in what we promise to keep; ignoreBOM: keep it, so that the scanner
-// refuses it.
+// `fatal` rejects invalid UTF-8 instead of storing replacement characters. `ignoreBOM` keeps a byte order
+// mark, which the scanner then rejects.
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The exact text of the `settingValue` member in the body of a PUT (PutPlatformSettingRequest).
+ * Returns the exact text of the `settingValue` member in the body of a PUT (PutPlatformSettingRequest).
  *
- * Other members are ignored, as long as the body is valid JSON, so that a PlatformSetting that was read can be sent back.
+ * Other members are ignored if the body is valid JSON, so that a PlatformSetting can be sent back as it was
+ * read.
  *
- * @throws {InvalidSettingValueError} if the body is not an object in UTF-8 JSON; if `settingValue` is missing, there twice (however its
- *   name is escaped) or null; if its text exceeds {@link MAX_VALUE_BYTES} or its nesting {@link MAX_VALUE_DEPTH}.
- * @throws {JsonSyntaxError} where the text stops being JSON or is nested too deeply.
+ * @throws {InvalidSettingValueError} if the body is not a JSON object in UTF-8; if `settingValue` is missing,
+ *   null, or given twice (however its name is escaped); if its text exceeds {@link MAX_VALUE_BYTES}
+ * @throws {JsonSyntaxError} if the text is not JSON, or any value in it is nested deeper than {@link
+ *   MAX_VALUE_DEPTH}
  */
 export function settingValueOf(body: Uint8Array): JsonText {
   const text = decode(body);
-  // Some value nested deeper than allowed is refused wherever it stands in the body.
+  // The depth limit applies to every member of the body, not only to settingValue.
   const scanner = new JsonScanner(text, MAX_VALUE_DEPTH);
   scanner.skipWhitespace();
   if (text[scanner.position] !== '{') {
@@ -50,7 +57,7 @@ export function settingValueOf(body: Uint8Array): JsonText {
   return value as JsonText;
 }
 
-/** Why this JSON text cannot be a setting's value; null if it can. */
+/** Returns why this JSON text cannot be a setting's value; null if it can. */
 export function faultOf(value: string): string | null {
   if (value === 'null') return 'must not be null';
   return Buffer.byteLength(value) > MAX_VALUE_BYTES
@@ -66,7 +73,10 @@ function decode(body: Uint8Array): string {
   }
 }
 
-/** Reads the object at the scanner's position to its end. */
+/**
+ * Reads the object at the scanner's position to its end. Returns the text of its `settingValue`; null if it
+ * has none.
+ */
 function findMember(scanner: JsonScanner): string | null {
   const found: string[] = [];
   eachMember(scanner, (name) => {
@@ -78,10 +88,11 @@ function findMember(scanner: JsonScanner): string | null {
 }
 
 /**
- * The body of a request for many writes, `{writes: [{settingValue, …}, …]}`, parsed but for each
- * `settingValue`, which is its exact text.
- * @throws {InvalidSettingValueError} if it is not UTF-8 JSON, or an object has a member twice
- * @throws {JsonSyntaxError} where the text stops being JSON or is nested too deeply
+ * Parses the body of a request with many settings, `{writes: [{settingValue, …}, …]}`. Each `settingValue` in
+ * `writes` is returned as its exact text.
+ * @throws {InvalidSettingValueError} if the body is not UTF-8, an object has a member twice, or a size limit
+ *   is exceeded
+ * @throws {JsonSyntaxError} if the text is not JSON or is nested too deeply
  */
 export function parseKeepingValues(body: Uint8Array): unknown {
   const scanner = new JsonScanner(decode(body), MAX_VALUE_DEPTH);
@@ -101,13 +112,14 @@ export function parseKeepingValues(body: Uint8Array): unknown {
   return request;
 }
 
-// A body of 512 KiB with 60,000 members took 60 ms to parse. What no valid request contains is refused first.
+// Parsing a body of 512 KiB with 60,000 members took 60 ms. These limits refuse such bodies before they are
+// parsed.
 
-/** Members of a request, or of one entry of its lists. */
+/** Maximum members of a request, or of one entry in its lists. */
 const MAX_MEMBERS = 20;
-/** Entries of a list. */
+/** Maximum entries of a list. */
 const MAX_ENTRIES = 1_000;
-/** Characters of a member that is no setting's value: names and conditions. */
+/** Maximum length of a member other than a setting's value, such as a name or a condition, in characters. */
 const MAX_SMALL_LENGTH = 8_192;
 
 function parseSmall(scanner: JsonScanner): unknown {
@@ -138,8 +150,8 @@ function parseArray(scanner: JsonScanner, parseElement: () => unknown): unknown 
 }
 
 /**
- * Calls `readValue` at the value of each member of the object at the scanner's position; it steps over the
- * value.
+ * Calls `readValue` at the value of each member of the object at the scanner's position. `readValue` must
+ * advance the scanner past the value.
  */
 function eachMember(scanner: JsonScanner, readValue: (name: string) => void): void {
   let members = 0;
@@ -169,8 +181,8 @@ function valueText(scanner: JsonScanner): string {
 }
 
 /**
- * Reads `"name" :` up to the value, and resolves the name's escapes: `"\u0073ettingValue"` names the same
- * member.
+ * Reads `"name" :` up to the value and decodes the name's escapes, so that `"\u0073ettingValue"` is
+ * recognised too.
  */
 function readMemberName(scanner: JsonScanner): string {
   const start = scanner.position;

@@ -4,17 +4,18 @@ import { z } from 'zod';
 
 export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery })) {}
 
-/** A PostgreSQL bigint. */
+/** A positive PostgreSQL bigint in decimal, at most 18 digits. */
 export const identifier = z.string().regex(/^[1-9][0-9]{0,17}$/, 'must be a positive integer');
 
-/** Path of one history entry. */
+/** Path parameter of one history entry. */
 export class HistoryEntryParams extends createZodDto(
   z.object({
     historyId: identifier.meta({ description: '`id` of an entry of this setting.', example: '1042' }),
   }),
 ) {}
 
-// Schemas of bodies, for the API document only: they are JSON text around stored values, never objects.
+// Schemas of response and PUT bodies, for the API document only. The service builds and reads those bodies as
+// JSON text around the stored values.
 
 const subsystemName = z.string().meta({ description: 'As the first write spelt it.', examples: ['billing'] });
 const settingName = z
@@ -35,13 +36,13 @@ export class PlatformSettingDto extends createZodDto(platformSetting) {}
 export class SettingsPageDto extends createZodDto(
   z.object({ settings: z.array(platformSetting), nextPageKey }).meta({
     id: 'PagedPlatformSettingsResponse',
-    description: 'One page of settings, in the order of their names.',
+    description: 'One page of settings, ordered by name.',
   }),
 ) {}
 
 export const historyEntry = z
   .object({
-    id: z.int().meta({ description: 'Rises with time over all settings; may pass 2^53.' }),
+    id: z.int().meta({ description: 'Increases over time across all settings; may exceed 2^53.' }),
     operation: z.enum(['write', 'delete']),
     settingValue,
     personId: z.int().nullable().meta({ description: '`personId` of the token.' }),
@@ -51,7 +52,7 @@ export const historyEntry = z
     occurredAt: z.string().meta({ format: 'date-time' }),
     requestId: z.string().meta({ description: 'The `traceId` of the request.' }),
   })
-  .meta({ id: 'SettingHistoryEntry', description: 'What a write wrote, or what a delete deleted.' });
+  .meta({ id: 'SettingHistoryEntry', description: 'The value that a write wrote or a delete deleted.' });
 
 export class HistoryPageDto extends createZodDto(
   z
@@ -87,14 +88,13 @@ export const ENTRY = {
   requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
 };
 
-// A cache may keep a response only to ask whether it still holds: an acknowledged write is seen by the next
-// read.
+// A cache must revalidate before every use, so that a read after an acknowledged write sees it.
 export const REVALIDATE = 'private, no-cache';
 
 export const HEADERS = {
   etag: {
     ETag: {
-      description: 'A strong tag: of a setting its revision, of a list its text.',
+      description: 'A strong tag: the revision of a setting, or a hash of a list.',
       schema: { type: 'string' },
       required: true,
       example: '"42"',
@@ -102,7 +102,7 @@ export const HEADERS = {
   },
   revalidate: {
     'Cache-Control': {
-      description: 'A cache may keep this, and asks before it uses it.',
+      description: 'A cache may store this, but must revalidate before it uses it.',
       schema: { type: 'string' },
       required: true,
       example: REVALIDATE,

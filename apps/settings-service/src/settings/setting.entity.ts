@@ -6,9 +6,7 @@ import type { JsonText } from './setting-value';
 @Entity('setting')
 @Check('setting_value_is_json', 'value_text::json IS NOT NULL')
 export class Setting {
-  /**
-   * The subsystem's folded name: it finds the setting. "C" sorts by bytes, whatever the database's locale.
-   */
+  /** The subsystem's case-folded name. Collation "C" sorts by bytes, whatever the database's locale. */
   @PrimaryColumn({
     name: 'subsystem_key',
     type: 'text',
@@ -25,7 +23,7 @@ export class Setting {
   })
   settingKey!: string;
 
-  /** As the first write spelt it. */
+  /** The name as the first write spelt it. */
   @Column({ name: 'subsystem_name', type: 'text' })
   subsystemName!: string;
 
@@ -39,19 +37,19 @@ export class Setting {
   revision!: Revision;
 }
 
-/** What a response shows of a setting. */
+/** The columns that a response contains. */
 export type StoredSetting = Pick<Setting, 'subsystemName' | 'settingName' | 'valueText'>;
 
 export type CurrentSetting = StoredSetting & Pick<Setting, 'revision'>;
 
 /**
- * What a read of many finds: null for a setting that is not there, no value for one that did not fit into the
- * response.
+ * One result of a read of many settings: null if the setting does not exist, no `valueText` if the value did
+ * not fit into the response.
  */
 export type FoundSetting =
   (Omit<CurrentSetting, 'valueText'> & { readonly valueText: JsonText | null }) | null;
 
-/** Where a page of settings ended. */
+/** The last setting of a page. */
 export type ListPosition = Pick<Setting, 'subsystemKey' | 'settingKey'>;
 
 export type ListedSetting = StoredSetting & ListPosition;

@@ -20,7 +20,7 @@ import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } fr
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';
 
-/** The audit history of a setting; additive to the specification. */
+/** The audit history of a setting. An addition to the specification. */
 @Controller('platform/v1/subsystems/:subsystemName/settings/:settingName/history')
 @ApiTags('History')
 @RequirePersona(Persona.InternalPartner)
@@ -35,7 +35,8 @@ export class SettingsHistoryController {
   @ApiOperation({
     operationId: 'listSettingHistory',
     summary: 'List the history of a setting, newest first',
-    description: 'Also after the setting was deleted. A setting that never was has an empty history.',
+    description:
+      'Also works after the setting was deleted. A setting that never existed has an empty history.',
   })
   @SettingPath()
   @PagedQuery()
@@ -62,9 +63,9 @@ export class SettingsHistoryController {
   @Post(':historyId/restore')
   @ApiOperation({
     operationId: 'restoreSetting',
-    summary: 'Write a value of the past again',
+    summary: 'Restore a past value of a setting',
     description:
-      'What the entry wrote, or what it deleted, becomes the value: a write like any other, with an entry of its own.',
+      'Writes the value that the entry wrote or deleted. It is a write like any other, with its own history entry.',
   })
   @SettingPath()
   @WriteConditions()

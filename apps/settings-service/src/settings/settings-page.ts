@@ -2,11 +2,11 @@ import { largeReadsOf } from './large-reads';
 
 export interface Page<Row, Position = Row> {
   readonly rows: readonly Row[];
-  /** After which the next page starts; null on the last page. */
+  /** The position after which the next page starts; null on the last page. */
   readonly next: Position | null;
 }
 
-/** No name is empty, so this is before every setting. */
+/** A key before every setting, because no name is empty. */
 export const START = '';
 
 export const LISTED_SETTING_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
@@ -16,9 +16,9 @@ export const LISTED_ENTRY_COLUMNS = `history_id AS "historyId", operation, value
     user_id AS "userId", person_name AS "personName", persona, occurred_at AS "occurredAt", request_id AS "requestId"`;
 
 /**
- * Keyset paging: each page is one range of an index, as cheap at the end of the list as at its start.
- * Hand-written SQL: a page is limited in bytes too. `bytes_before` asks for sizes only, which does not read
- * the values themselves. $3 is the page size, $4 the limit in bytes.
+ * Returns the SQL of keyset paging: each page is one index range, as cheap at the end of the list as at its
+ * start. Hand-written SQL, because a page is also limited in bytes. `bytes_before` uses sizes only, which
+ * does not read the values. $3 is the page size, $4 the limit in bytes.
  */
 export const pageStatement = (list: {
   table: string;
@@ -38,9 +38,9 @@ export const pageStatement = (list: {
 
 /**
  * Runs a `pageStatement`.
- * @param caller who gets the page
+ * @param caller receives the page
  * @param range $1 to $3
- * @param others $5 and on
+ * @param others $5 and up
  */
 export async function readPage<Row>(
   dataSource: { query<Result>(sql: string, parameters: unknown[]): Promise<Result> },

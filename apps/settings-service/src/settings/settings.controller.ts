@@ -76,7 +76,7 @@ function SettingsPage(): MethodDecorator {
 const NotFound = (): MethodDecorator =>
   SettingProblemResponse('There is no such setting.', 'setting-not-found');
 
-/** Documents what both reads of a setting have in common. */
+/** Documents what the two reads of a setting have in common. */
 function ReadRoute(): MethodDecorator {
   return applyDecorators(SettingPath(), AtInstant(), ReadResponses(), NotFound());
 }
@@ -114,7 +114,7 @@ export class SettingsController {
   @ApiOperation({
     operationId: 'listSubsystemSettings',
     summary: 'List the settings of one subsystem',
-    description: 'A subsystem that nobody wrote to has an empty list.',
+    description: 'A subsystem without settings has an empty list.',
   })
   @SubsystemPath()
   @AtInstant()
@@ -158,7 +158,7 @@ export class SettingsController {
   @ApiOperation({
     operationId: 'getSettingValue',
     summary: 'Get the bare value of a setting',
-    description: 'The JSON value itself, with nothing around it, byte for byte as it was written.',
+    description: 'The bare JSON value, byte for byte as it was written.',
   })
   @ReadRoute()
   @ApiOkResponse({
@@ -194,12 +194,12 @@ export class SettingsController {
   @ApiOperation({
     operationId: 'deleteSetting',
     summary: 'Delete a setting',
-    description: 'Its history stays, with an entry for the deletion.',
+    description: 'Its history is kept, with an entry for the deletion.',
   })
   @SettingPath()
   @WriteConditions()
   @ApiOkResponse({
-    description: 'Deleted; the setting as it was.',
+    description: 'The deleted setting with its last value.',
     type: PlatformSettingDto.Output,
     examples: { deleted: { summary: 'The setting', value: INVOICE_DAY } },
   })

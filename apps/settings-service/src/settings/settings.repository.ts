@@ -30,7 +30,8 @@ type FoundRow = NonNullable<FoundSetting> & { readonly position: string };
 const RECORDED_WRITE_COLUMNS = `subsystem_key AS "subsystemKey", setting_key AS "settingKey",
     subsystem_name AS "subsystemName", setting_name AS "settingName", value_text AS "valueText", operation, revision`;
 
-// Each looked up by itself; `octet_length` reads sizes, not values. One statement sees one moment.
+// LIMIT 1 makes each key an index lookup. `octet_length` reads sizes without reading the values. One
+// statement reads one snapshot.
 const FIND_MANY = `
   SELECT subsystem_name AS "subsystemName", setting_name AS "settingName", revision, position,
          CASE WHEN bytes = bytes_so_far OR bytes_so_far <= $3 THEN value_text END AS "valueText"
@@ -40,7 +41,8 @@ const FIND_MANY = `
             CROSS JOIN LATERAL (SELECT * FROM settings.setting
               WHERE subsystem_key = k.subsystem_key AND setting_key = k.setting_key LIMIT 1) AS s) AS found`;
 
-// Locked in the order of their keys, each looked up by itself. $3 holds for the rest of the transaction.
+// Locks the rows in key order; LIMIT 1 makes each key an index lookup. $3 is the lock timeout for the rest of
+// the transaction.
 const LOCK_REVISIONS = `
   SELECT k.subsystem_key AS "subsystemKey", k.setting_key AS "settingKey", s.revision
     FROM (SELECT k.* FROM unnest($1::text[] COLLATE "C", $2::text[] COLLATE "C") AS k (subsystem_key, setting_key)
@@ -75,8 +77,8 @@ const FIND_NEXT_NAMES = `
     FROM settings.setting
    WHERE (subsystem_key, setting_key) > ($1, $2) AND ($3::text IS NULL OR subsystem_key = $3)
    ORDER BY subsystem_key, setting_key LIMIT 1`;
-// (SELECT $2) hides the value from the planner. Otherwise it expects to find a setting with many writes soon,
-// and scans all entries.
+// (SELECT $2) hides the value from the planner. With the value, the planner assumes that a frequently written
+// setting is found early, and scans all entries.
 const LIST_HISTORY = pageStatement({
   table: 'settings.setting_history',
   columns: LISTED_ENTRY_COLUMNS,
@@ -85,13 +87,14 @@ const LIST_HISTORY = pageStatement({
 });
 
 /**
- * Settings and their history; `caller` is who gets a list. The hot paths are in `BatchedSettingsRepository`.
+ * Reads and deletes settings, and lists their history. `caller` is the caller whose share of large reads a
+ * list counts against. The hot paths are in `BatchedSettingsRepository`.
  */
 @Injectable()
 export class SettingsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Settings of all subsystems after `after`, or from the start. */
+  /** Lists the settings of all subsystems after `after`, or from the start. */
   listAll(caller: string, pageSize: number, after: ListPosition | null): Promise<Page<ListedSetting>> {
     return readPage(this.dataSource, caller, LIST_ALL, [
       after?.subsystemKey ?? START,
@@ -101,8 +104,8 @@ export class SettingsRepository {
   }
 
   /**
-   * Settings of one subsystem after `afterSettingKey`, or from the start; empty for a subsystem nobody wrote
-   * to.
+   * Lists the settings of one subsystem after `afterSettingKey`, or from the start. Empty for a subsystem
+   * without settings.
    */
   listSubsystem(
     caller: string,
@@ -114,7 +117,9 @@ export class SettingsRepository {
     return readPage(this.dataSource, caller, LIST_SUBSYSTEM, range);
   }
 
-  /** The names of the first setting after `after`, of one subsystem or of all. No value is read. */
+  /**
+   * Returns the names of the first setting after `after`, in one subsystem or in all. Does not read values.
+   */
   async findNextNames(
     subsystemKey: string | null,
     after: ListPosition | null,
@@ -127,7 +132,10 @@ export class SettingsRepository {
     return rows[0] ?? null;
   }
 
-  /** Entries of one setting older than `before`, newest first; also after the setting was deleted. */
+  /**
+   * Lists the history entries of one setting that are older than `before`, newest first; also after the
+   * setting was deleted.
+   */
   listHistory(
     caller: string,
     key: SettingKey,
@@ -138,7 +146,7 @@ export class SettingsRepository {
     return readPage(this.dataSource, caller, LIST_HISTORY, range, [before]);
   }
 
-  /** These settings as they are at one moment, in their order. */
+  /** Reads these settings in one snapshot. The result has the order of `keys`. */
   async findMany(caller: string, keys: readonly SettingKey[]): Promise<FoundSetting[]> {
     const columns = [keys.map(({ subsystem }) => subsystem.key), keys.map(({ setting }) => setting.key)];
     const rows = await largeReadsOf(this.dataSource).read(
@@ -151,8 +159,8 @@ export class SettingsRepository {
   }
 
   /**
-   * The writes that earlier requests with these idempotency digests made, in their order; null for a digest
-   * that is new.
+   * Returns the writes of earlier requests with these idempotency digests, in the order of `digests`; null
+   * for a new digest.
    */
   async findWritesByDigests(
     manager: EntityManager,
@@ -164,8 +172,8 @@ export class SettingsRepository {
   }
 
   /**
-   * The history entry `historyId` of the setting `key`; null when it does not exist or belongs to another
-   * setting.
+   * Returns the history entry `historyId` of the setting `key`; null if it does not exist or belongs to
+   * another setting.
    */
   findWriteById(manager: EntityManager, key: SettingKey, historyId: string): Promise<RecordedWrite | null> {
     return manager.findOneBy(HistoryEntry, {
@@ -176,10 +184,10 @@ export class SettingsRepository {
   }
 
   /**
-   * The settings' revisions, null where there is none. The locks matter although the transaction is
-   * REPEATABLE READ: without them a setting deleted meanwhile would be created again by a write that was
-   * allowed only for the deleted revision.
-   * @param lockWaitMs longest wait for each lock of the transaction from now on
+   * Locks the settings and returns their revisions; null for a setting that does not exist. The locks are
+   * necessary even at REPEATABLE READ: without them, a concurrently deleted setting would be created again by
+   * a write that was conditional on the deleted revision.
+   * @param lockWaitMs longest wait for each lock in the rest of the transaction
    */
   async lockRevisions(
     manager: EntityManager,
@@ -197,8 +205,8 @@ export class SettingsRepository {
   }
 
   /**
-   * Deletes the settings that there are and records what they held, in one statement; in the order of
-   * `deletions`, null for the others.
+   * Deletes the settings that exist and records the deleted values, in one statement. The result has the
+   * order of `deletions`; null for a setting that did not exist.
    */
   async deleteAll(
     manager: EntityManager,

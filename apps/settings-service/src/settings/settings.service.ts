@@ -23,21 +23,25 @@ import type { AuditTrail, BulkWrite, WriteRequest } from './write-request';
 
 type Write = BulkWrite & WriteRequest;
 
-/** How often and how long writes are repeated; then the caller gets 503 with Retry-After. */
+/** Retry limits of a write. When they are exhausted, the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
-/** No attempt of a write starts later, its waits for turns included: clients give up after 10 s. */
+/**
+ * No attempt starts later than this after the request, its waits for turns included. Clients give up after 10
+ * s.
+ */
 const LAST_ATTEMPT_MS = 8_000;
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
 /**
- * Writes of settings, each request all or nothing. An unconditional PUT shares one statement with others.
- * Every other write is a REPEATABLE READ transaction of its own. Either is repeated as a whole when
- * PostgreSQL refuses to serialise it.
+ * Writes settings; each request is all or nothing. Unconditional PUTs that arrive together share one
+ * statement. Every other write is a REPEATABLE READ transaction of its own. Both are retried as a whole after
+ * a serialization failure.
  *
- * A request that repeats an Idempotency-Key gets the result of the first one. It must ask for the same.
+ * A request that repeats an Idempotency-Key gets the result of the first request. Its content must be the
+ * same.
  *
- * All throw a ContentionError when time runs out, and a SettingError: `precondition-failed`,
- * `setting-not-found`, `idempotency-key-reused`, `too-much-written`, `setting-busy`, and those that the
- * method names.
+ * Every method throws a ContentionError when its retries are exhausted, or a SettingError:
+ * `precondition-failed`, `setting-not-found`, `idempotency-key-reused`, `too-much-written`, `setting-busy`,
+ * and those that the method documents.
  */
 @Injectable()
 export class SettingsService {
@@ -59,7 +63,7 @@ export class SettingsService {
         return await this.putUnconditionally({ key, value, trail });
       } catch (error) {
         if (error instanceof SettingError) reservation.giveBack();
-        // The idempotency key was used before. Find out what for.
+        // The idempotency key was used before. The transaction below finds out whether by the same request.
         if (!isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT)) throw error;
       }
     }
@@ -73,7 +77,7 @@ export class SettingsService {
   }
 
   /**
-   * Writes a value of the past again: what an entry wrote, or what it deleted.
+   * Writes the value that a history entry wrote or deleted.
    * @param historyId a bigint in decimal
    * @throws {SettingError} also `history-entry-not-found`
    */
@@ -84,7 +88,7 @@ export class SettingsService {
       const entry = await this.settings.findWriteById(manager, key, historyId);
       if (entry === null) throw new SettingError('history-entry-not-found');
       reservation.take(1, Buffer.byteLength(entry.valueText));
-      // A setting that was deleted comes back with the names that the entry shows.
+      // A deleted setting is created again with the names in the entry.
       const restoredKey = {
         subsystem: { ...key.subsystem, name: entry.subsystemName },
         setting: { ...key.setting, name: entry.settingName },
@@ -94,16 +98,16 @@ export class SettingsService {
   }
 
   /**
-   * Writes or deletes different settings, each under its own conditions.
-   * @returns what was done, in the order of `writes`
+   * Writes or deletes several settings, each under its own conditions. No setting may occur twice.
+   * @returns the writes, in the order of `writes`
    */
   async writeAll(writes: readonly BulkWrite[], trail: AuditTrail): Promise<RecordedWrite[]> {
-    const known = fingerprinted(trail, 'write-many', writes);
+    const fingerprintedTrail = fingerprinted(trail, 'write-many', writes);
     const reservation = this.reserve(
-      known,
+      fingerprintedTrail,
       writes.map(({ value }) => value),
     );
-    const parts = writes.map((write, part) => ({ ...write, trail: { ...known, part } }));
+    const parts = writes.map((write, part) => ({ ...write, trail: { ...fingerprintedTrail, part } }));
     return this.inWriteTransaction(
       writes.map(({ key }) => key),
       reservation,
@@ -111,21 +115,28 @@ export class SettingsService {
     );
   }
 
-  /** What waits for a lock takes its caller's turn first: meanwhile others write the setting. */
+  /**
+   * Tries the shared statement first. If the setting is locked, waits for the lock in the caller's turn,
+   * while other callers can write the setting.
+   */
   private async putUnconditionally(write: SettingWrite): Promise<RecordedWrite> {
     const keys = [write.key];
     const beganAtMs = this.clock.monotonicMs();
-    const writeAtOnce = (): Promise<RecordedWrite | null> => this.batch.writeUnlessLocked(write);
-    const written = await inStatement(this.dataSource, writeAtOnce, this.inTurn(keys, beganAtMs));
+    const writeUnlessLocked = (): Promise<RecordedWrite | null> => this.batch.writeUnlessLocked(write);
+    const written = await inStatement(
+      this.dataSource,
+      writeUnlessLocked,
+      this.transactionOptions(keys, beganAtMs),
+    );
     if (written !== null) return written;
     return this.slowWork.waitForLock({ caller: write.trail.author.subject, keys }, (lockWaitMs) => {
       const writeOne = (): Promise<RecordedWrite> => this.batch.writeOne(write, lockWaitMs);
-      return inStatement(this.dataSource, writeOne, this.inTurn(keys, beganAtMs, lockWaitMs));
+      return inStatement(this.dataSource, writeOne, this.transactionOptions(keys, beganAtMs, lockWaitMs));
     });
   }
 
   /**
-   * Reserves a history entry for each value; null is a deletion.
+   * Reserves the bytes of one history entry per value; a null value is a deletion.
    * @throws {SettingError} `too-much-written`
    */
   private reserve({ author }: AuditTrail, values: readonly (JsonText | null)[]): Reservation {
@@ -162,15 +173,17 @@ export class SettingsService {
     try {
       const recorded = await this.slowWork.write({ caller: reservation.caller, keys }, (lockWaitMs) => {
         const work = (manager: EntityManager): Promise<RecordedWrite[]> => attempt(manager, lockWaitMs);
-        const turn = this.inTurn(keys, beganAtMs, lockWaitMs);
-        return inTransaction(this.dataSource, 'REPEATABLE READ', work, turn);
+        const options = this.transactionOptions(keys, beganAtMs, lockWaitMs);
+        return inTransaction(this.dataSource, 'REPEATABLE READ', work, options);
       });
       if (isRepetition) reservation.giveBack();
       return recorded;
     } catch (error) {
-      // The same key in use for another setting at this moment; for the same setting the row lock came first.
+      // A concurrent request uses the same idempotency key for another setting. For the same setting, the row
+      // lock would have made it wait.
       const isKeyInUse = isUniqueViolation(error, IDEMPOTENCY_CONSTRAINT);
-      // What a SettingError refuses was not written. After other errors that is not known.
+      // After a SettingError nothing was written. After other errors that is unknown, so the bytes stay
+      // reserved.
       if (isKeyInUse || error instanceof SettingError) reservation.giveBack();
       if (isKeyInUse) throw new SettingError('idempotency-key-reused', { cause: error });
       throw error;
@@ -178,15 +191,15 @@ export class SettingsService {
   }
 
   /**
-   * What an earlier request with the same idempotency key did; null when there was none.
-   * @throws {SettingError} if it asked for something else
+   * Returns the writes of an earlier request with the same idempotency key; null if there is none.
+   * @throws {SettingError} `idempotency-key-reused` if its content differs
    */
   private async findEarlier(
     manager: EntityManager,
     writes: readonly Write[],
   ): Promise<RecordedWrite[] | null> {
     const trails = writes.map(({ trail }) => trail);
-    // One more than there are: an earlier request with more writes is another one.
+    // Also looks for one part more: an earlier request with more writes is a different one.
     const digests = [...trails, { ...trails[0]!, part: writes.length }].map(idempotencyDigest);
     const found = await this.settings.findWritesByDigests(
       manager,
@@ -194,15 +207,15 @@ export class SettingsService {
     );
     const earlier = found.filter((write) => write !== null);
     if (earlier.length === 0) return null;
-    const isRepeat = writes.every((write, index) => isWrittenAs(write, found[index] ?? null));
+    const isRepeat = writes.every((write, index) => isSameWrite(write, found[index] ?? null));
     if (!isRepeat || earlier.length > writes.length) throw new SettingError('idempotency-key-reused');
     return earlier;
   }
 
   /**
-   * Locks the settings that exist first, in the order of keys, so that no two requests deadlock. A setting
-   * that does not exist has no revision. RFC 9110, 13.2.1: conditions do not count where the response without
-   * them would be an error.
+   * Locks the existing settings in key order, so that two requests cannot deadlock, then checks the
+   * conditions and writes. A setting that does not exist has no revision. RFC 9110, 13.2.1: conditions are
+   * ignored if the response without them would be an error.
    */
   private async write(
     manager: EntityManager,
@@ -225,9 +238,11 @@ export class SettingsService {
     return keys.map((key) => recorded.find((write) => write !== null && isWriteOf(write, key))!);
   }
 
-  /** A write that already holds a turn to wait for locks goes ahead in its setting's queue: other writes need
-   *  that turn too. */
-  private inTurn(
+  /**
+   * Returns the transaction options of one attempt. A write that already holds a turn to wait for locks goes
+   * to the front of its setting's queue, because the writes behind it need that turn too.
+   */
+  private transactionOptions(
     keys: readonly SettingKey[],
     beganAtMs: number,
     lockWaitMs = SHORT_LOCK_WAIT_MS,
@@ -237,15 +252,19 @@ export class SettingsService {
       ...LIMITS,
       deadlineMs: Math.min(LIMITS.deadlineMs, leftMs),
       clock: this.clock,
-      // Writes of one setting collide for certain: in turn, they collide with other replicas only.
+      // Writes of one setting always conflict, so a replica runs them one after the other. They then conflict
+      // with other replicas only.
       serializeOn: keys.map(settingKeyText),
       isNext: lockWaitMs > SHORT_LOCK_WAIT_MS,
     };
   }
 }
 
-/** Whether an earlier request asked for this write. Release 1.0.0 stored only the result of a request. */
-function isWrittenAs({ key, value, trail }: Write, earlier: EarlierWrite | null): boolean {
+/**
+ * Whether an earlier request contained this write. Entries of release 1.0.0 have no fingerprint, so their
+ * results are compared.
+ */
+function isSameWrite({ key, value, trail }: Write, earlier: EarlierWrite | null): boolean {
   if (earlier === null || !isWriteOf(earlier, key)) return false;
   if (earlier.idempotencyFingerprint !== null)
     return trail.fingerprint?.equals(earlier.idempotencyFingerprint) === true;

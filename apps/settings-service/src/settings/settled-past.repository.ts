@@ -5,20 +5,20 @@ import { DataSource } from 'typeorm';
 /** A transaction that may write to the history. */
 interface HistoryWriter {
   readonly writer: string;
-  /** Null where this role may not see it. */
+  /** Start of the transaction; null if this role may not see it. */
   readonly startedAt: Date | null;
 }
 
-/** Who may be writing to the history. */
-export interface PastLook {
-  /** The database's time from before the writers were looked for. */
+/** The transactions that may be writing to the history. */
+export interface WriterSnapshot {
+  /** The database's time, read before the writers. */
   readonly now: Date;
-  /** Up to which instant the database keeps the past settled, in milliseconds. */
-  readonly keptMs: number;
+  /** The settled time in milliseconds that the database has stored. */
+  readonly persistedMs: number;
   readonly writers: readonly HistoryWriter[];
 }
 
-// A transaction that writes to the history holds this lock until others see what it wrote.
+// A transaction that writes to the history holds this lock until its entries are visible to others.
 const FIND_WRITERS = `
   SELECT now() AS now, (SELECT last_value FROM settings.settled_ms) AS kept,
          writer.virtualtransaction AS writer, activity.xact_start AS "startedAt"
@@ -27,24 +27,27 @@ const FIND_WRITERS = `
       AND writer.granted AND writer.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     LEFT JOIN pg_stat_activity AS activity ON activity.pid = writer.pid`;
 
-/** What the database knows of the instants at which nothing changes any more. */
+/** Reads and stores up to which instant the history can no longer change. */
 @Injectable()
 export class SettledPastRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Looks for those who may be writing to the history. */
-  async look(): Promise<PastLook> {
+  /** Reads the transactions that may be writing to the history. */
+  async readWriters(): Promise<WriterSnapshot> {
     const rows =
       await this.dataSource.query<({ now: Date; kept: string } & (HistoryWriter | { writer: null }))[]>(
         FIND_WRITERS,
       );
     const writers = rows.flatMap((row) => (row.writer === null ? [] : [row]));
     const { now, kept } = rows[0]!;
-    return { now, keptMs: Number(kept), writers };
+    return { now, persistedMs: Number(kept), writers };
   }
 
-  /** Keeps later changes from being dated before an instant, whatever the clock of the database does. */
-  async keepSettled(untilMs: number): Promise<void> {
+  /**
+   * Stores the settled time, so that no later change gets an earlier timestamp, whatever the database's clock
+   * does.
+   */
+  async persistSettled(untilMs: number): Promise<void> {
     await this.dataSource.query('SELECT settings.settle($1)', [untilMs]);
   }
 }

@@ -6,82 +6,84 @@ import type { Counter } from 'prom-client';
 import { SettingError } from './setting-problems.filter';
 import { SettledPastRepository } from './settled-past.repository';
 
-/** How long a reader of the past waits until nothing can change any more at its instant. */
+/** Longest time that a read of the past waits for its instant to settle. */
 const WAIT_LIMIT_MS = 5 * SECOND_MS;
-const LOOK_INTERVAL_MS = 25;
-/** How long what a look has found serves readers of a past that was settled before it. */
-const LOOK_AGE_MS = SECOND_MS;
+const POLL_INTERVAL_MS = 25;
+/** Age up to which the result of a poll is used for instants that it found settled. */
+const MAX_POLL_AGE_MS = SECOND_MS;
 
 /**
- * Tells when the past up to an instant is settled: every transaction, at any replica, that can have noted an
- * instant up to then has ended. A transaction locks the history table before it notes its instant, and
- * releases it after others see what it wrote. So a writer that a look does not find notes an instant after
- * that look. The database keeps the instant, so that this holds although its clock is set back.
+ * Waits until the past up to an instant is settled: every transaction at any replica that could have a
+ * timestamp up to it has ended.
+ *
+ * A transaction locks the history table before it sets its timestamp, and holds the lock until its entries
+ * are visible to others. So a writer that a poll does not find gets a timestamp after that poll. The settled
+ * time is also stored in the database, so that this holds even if its clock is set back.
  */
 @Injectable()
 export class SettledPastService {
   /**
-   * Nothing changes any more before this instant of the database's clock, in ms; as the last look found it.
+   * No change before this instant is possible any more, in ms of the database's clock, as of the last poll.
    */
   private settledBeforeMs = -Infinity;
-  /** The part of that which the database keeps. */
-  private keptMs = -Infinity;
-  private lookedAtMs = -Infinity;
-  private lookedAtMonotonicMs = -Infinity;
-  /** The writers of the last look, with an instant before which they cannot have written. */
+  /** The settled time that the database has stored, in ms. At most `settledBeforeMs`. */
+  private persistedMs = -Infinity;
+  private polledAtMs = -Infinity;
+  private polledAtMonotonicMs = -Infinity;
+  /** The writers that the last poll found, each with a lower bound of its timestamp. */
   private writers = new Map<string, number>();
-  private looking: Promise<Date> | null = null;
-  private keeping: Promise<void> | null = null;
+  private activePoll: Promise<Date> | null = null;
+  private activePersist: Promise<void> | null = null;
   private readonly refusals: Counter<'reason'>;
 
   constructor(
     @Inject(SettledPastRepository)
-    private readonly past: Pick<SettledPastRepository, 'look' | 'keepSettled'>,
+    private readonly past: Pick<SettledPastRepository, 'readWriters' | 'persistSettled'>,
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
   ) {
     this.refusals = metrics.counter(
       'settings_past_refusals_total',
-      'Reads and restorations of the past that were refused, by reason: the instant is in the future (400), or a write may still belong to it (503)',
+      'Reads of the past and restorations that were refused, by reason: the instant is in the future (400), or a running write may still belong to it (503)',
       ['reason'],
     );
     for (const reason of ['future', 'unsettled']) this.refusals.inc({ reason }, 0);
     metrics.sampledGauge(
       'settings_settled_ahead_seconds',
-      'How far the settled past reached beyond the clock of the database at the last look: the clock was ahead, or was set back',
+      'Seconds by which the settled time was ahead of the clock of the database at the last poll: the clock was ahead, or was set back',
       [],
-      () => [{ labels: {}, value: Math.max(0, this.keptMs - this.lookedAtMs) / SECOND_MS || 0 }],
+      () => [{ labels: {}, value: Math.max(0, this.persistedMs - this.polledAtMs) / SECOND_MS || 0 }],
     );
   }
 
   /**
-   * Waits until nothing can change any more at `at`, its whole millisecond included.
-   * @throws {SettingError} `instant-in-future`; `instant-not-settled` when a write that may belong to it
-   *   takes too long
+   * Waits until no change at or before `at` is possible any more. The whole millisecond is included.
+   * @throws {SettingError} `instant-in-future`; `instant-not-settled` if a write that may belong to the
+   *   instant takes longer than 5 s
    */
   async wait(at: Date): Promise<void> {
     const instantMs = at.getTime() + 1;
-    const isFresh = this.clock.monotonicMs() - this.lookedAtMonotonicMs <= LOOK_AGE_MS;
-    if (isFresh && instantMs <= Math.min(this.keptMs, this.lookedAtMs)) return;
+    const isFresh = this.clock.monotonicMs() - this.polledAtMonotonicMs <= MAX_POLL_AGE_MS;
+    if (isFresh && instantMs <= Math.min(this.persistedMs, this.polledAtMs)) return;
     await this.waitUntil(instantMs);
   }
 
-  /** As `wait`, for a list that ends at `to`; for what is committed until now where that is later. */
+  /** Like `wait`, for a list that ends at `to`, but never waits for an instant later than now. */
   async waitForList(to: Date | undefined): Promise<void> {
-    const now = await this.look();
+    const now = await this.poll();
     const instantMs = Math.min(to === undefined ? Infinity : to.getTime() + 1, now.getTime());
-    if (this.settledBeforeMs >= instantMs) await this.keep(instantMs);
+    if (this.settledBeforeMs >= instantMs) await this.persist(instantMs);
     else await this.waitUntil(instantMs);
   }
 
   private async waitUntil(instantMs: number): Promise<void> {
     const deadlineAtMs = this.clock.monotonicMs() + WAIT_LIMIT_MS;
     for (;;) {
-      const now = await this.look();
+      const now = await this.poll();
       if (instantMs - now.getTime() > WAIT_LIMIT_MS) throw this.refused('future');
-      if (this.settledBeforeMs >= instantMs) return this.keep(instantMs);
+      if (this.settledBeforeMs >= instantMs) return this.persist(instantMs);
       if (this.clock.monotonicMs() > deadlineAtMs) throw this.refused('unsettled');
-      await sleep(LOOK_INTERVAL_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
   }
 
@@ -90,49 +92,53 @@ export class SettledPastService {
     return new SettingError(reason === 'future' ? 'instant-in-future' : 'instant-not-settled');
   }
 
-  /** Has the database keep what is settled, at least up to `instantMs`. */
-  private async keep(instantMs: number): Promise<void> {
-    while (this.keptMs < instantMs) {
+  /** Stores the settled time in the database, at least up to `instantMs`. */
+  private async persist(instantMs: number): Promise<void> {
+    while (this.persistedMs < instantMs) {
       const untilMs = Math.max(instantMs, this.settledBeforeMs);
-      this.keeping ??= this.past
-        .keepSettled(untilMs)
+      this.activePersist ??= this.past
+        .persistSettled(untilMs)
         .then(() => {
-          this.keptMs = Math.max(this.keptMs, untilMs);
+          this.persistedMs = Math.max(this.persistedMs, untilMs);
         })
         .finally(() => {
-          this.keeping = null;
+          this.activePersist = null;
         });
-      await this.keeping;
+      await this.activePersist;
     }
   }
 
-  /** Asks the database who is writing, or joins a look under way. @returns the database's time */
-  private look(): Promise<Date> {
-    this.looking ??= this.lookOnce().finally(() => {
-      this.looking = null;
+  /**
+   * Polls the writers, or joins the poll under way.
+   * @returns the database's time
+   */
+  private poll(): Promise<Date> {
+    this.activePoll ??= this.pollOnce().finally(() => {
+      this.activePoll = null;
     });
-    return this.looking;
+    return this.activePoll;
   }
 
-  private async lookOnce(): Promise<Date> {
+  private async pollOnce(): Promise<Date> {
     const startedAtMonotonicMs = this.clock.monotonicMs();
-    const { now, keptMs, writers } = await this.past.look();
+    const { now, persistedMs, writers } = await this.past.readWriters();
     const nowMs = now.getTime();
-    const hasGoneBack = nowMs < this.lookedAtMs;
+    const hasGoneBack = nowMs < this.polledAtMs;
     const bounds = writers.map(({ writer, startedAt }): [string, number] => {
-      // It may have noted its instant by either clock, but none before what is kept.
-      if (hasGoneBack) return [writer, keptMs];
-      // A writer that the last look did not show began after it. Another role's start is not shown, and one
-      // in the future is of a clock that has gone back since.
-      const unseenUntilMs = this.writers.get(writer) ?? this.lookedAtMs;
+      // Its timestamp may come from the clock before or after the step back, but is never before the stored
+      // settled time.
+      if (hasGoneBack) return [writer, persistedMs];
+      // A writer that the last poll did not find started after it. `startedAt` is null for writers of other
+      // roles, and useless if it is in the future, because the clock has stepped back since.
+      const unseenUntilMs = this.writers.get(writer) ?? this.polledAtMs;
       const startedAtMs = startedAt?.getTime() ?? -Infinity;
       return [writer, startedAtMs > nowMs ? unseenUntilMs : Math.max(unseenUntilMs, startedAtMs)];
     });
     this.writers = new Map(bounds);
-    this.lookedAtMs = nowMs;
-    this.lookedAtMonotonicMs = startedAtMonotonicMs;
-    this.keptMs = keptMs;
-    this.settledBeforeMs = Math.max(keptMs, Math.min(this.lookedAtMs, ...this.writers.values()));
+    this.polledAtMs = nowMs;
+    this.polledAtMonotonicMs = startedAtMonotonicMs;
+    this.persistedMs = persistedMs;
+    this.settledBeforeMs = Math.max(persistedMs, Math.min(this.polledAtMs, ...this.writers.values()));
     return now;
   }
 }

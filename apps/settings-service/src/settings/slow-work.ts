@@ -6,30 +6,36 @@ import { SettingError } from './setting-problems.filter';
 import type { SettingKey } from './setting-key';
 import { settingKeyText } from './setting-key';
 
-/** What every write may wait for a lock: writers of one setting need no longer than this for each other. */
+/**
+ * Longest wait of a write for a lock before it needs a turn. It suffices for the locks that other single
+ * writes hold.
+ */
 export const SHORT_LOCK_WAIT_MS = 20;
-/** What a write waits in its turn, and a restoration for each thousand settings. */
+/**
+ * Longest wait of a write for a lock once it has its turn, and of a restoration for each lock statement of up
+ * to 1,000 settings.
+ */
 export const LOCK_WAIT_MS = 2 * SECOND_MS;
 
 const RESTORATIONS_AT_ONCE = 2;
 const RESTORATIONS_PER_CALLER = 1;
 const RESTORATIONS_WAITING = { perShare: 2, inAll: 10 };
-/** Of the pool, for writes that wait for a lock. */
-const LOCK_WAITS_SHARE = 4;
+/** Divisor of the pool size: writes that wait for a lock may hold this fraction of the connections. */
+const LOCK_WAIT_POOL_DIVISOR = 4;
 const LOCK_WAITS_WAITING = { perShare: 100, inAll: 200 };
 
 type Kind = 'lock-wait' | 'restoration';
 
-/** Settings that somebody writes together. */
+/** Settings that one request of a caller writes together. */
 interface LockingWrite {
   readonly caller: string;
   readonly keys: readonly SettingKey[];
 }
 
 /**
- * Bounds the connections that slow work of a replica holds: restorations, and writes that wait for a lock
- * that another transaction holds. They wait for their turn here, without a connection. So neither one caller
- * nor one long transaction takes the connections of everybody else.
+ * Bounds the connections that a replica's slow work holds: restorations, and writes that wait for a lock of
+ * another transaction. They queue here without a connection. So neither one caller nor one long transaction
+ * takes the connections of all others.
  */
 export class SlowWork {
   private readonly restorations: Turns;
@@ -37,9 +43,9 @@ export class SlowWork {
   private readonly lockWaitsPerCaller: number;
   private readonly refused: (kind: Kind, bound: TurnBound | 'lock') => void;
 
-  /** @param connections of the pool */
+  /** @param connections size of the connection pool */
   constructor(connections: number, metrics: Metrics) {
-    const quarter = Math.max(1, Math.floor(connections / LOCK_WAITS_SHARE));
+    const quarter = Math.max(1, Math.floor(connections / LOCK_WAIT_POOL_DIVISOR));
     this.lockWaitsPerCaller = Math.max(1, Math.floor(quarter / 2));
     this.lockWaits = new Turns(quarter, LOCK_WAITS_WAITING, (bound) => this.isBusy(bound));
     this.restorations = new Turns(Math.min(RESTORATIONS_AT_ONCE, quarter), RESTORATIONS_WAITING, (bound) => {
@@ -50,17 +56,17 @@ export class SlowWork {
   }
 
   /**
-   * Runs a restoration, or a look at what it would change, in its turn.
-   * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it gets a lock too
-   * late
+   * Runs a restoration or its dry run when its turn comes.
+   * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it waits too long
+   *   for a lock
    */
   restore<T>(caller: string, work: () => Promise<T>): Promise<T> {
     const share = { key: caller, limit: RESTORATIONS_PER_CALLER };
-    return this.restorations.run([share], () => this.inTime(work));
+    return this.restorations.run([share], () => this.refuseOnLockTimeout(work));
   }
 
   /**
-   * Runs `work` with a short wait for locks; where that is too short, as `waitForLock`.
+   * Runs `work` with a short lock wait. If that times out, runs it again as `waitForLock` does.
    * @throws {SettingError} `setting-busy`
    */
   async write<T>(write: LockingWrite, work: (lockWaitMs: number) => Promise<T>): Promise<T> {
@@ -73,16 +79,17 @@ export class SlowWork {
   }
 
   /**
-   * Runs `work`, a write of a setting that another transaction holds, in its turn with a longer wait.
+   * Runs a write of a setting that another transaction has locked, with a longer lock wait, when its turn
+   * comes.
    * @throws {SettingError} `setting-busy`
    */
   waitForLock<T>({ caller, keys }: LockingWrite, work: (lockWaitMs: number) => Promise<T>): Promise<T> {
     const shares: Share[] = keys.map((key) => ({ key: `setting ${settingKeyText(key)}`, limit: 1 }));
     shares.push({ key: `caller ${caller}`, limit: this.lockWaitsPerCaller });
-    return this.lockWaits.run(shares, () => this.inTime(() => work(LOCK_WAIT_MS)));
+    return this.lockWaits.run(shares, () => this.refuseOnLockTimeout(() => work(LOCK_WAIT_MS)));
   }
 
-  private async inTime<T>(work: () => Promise<T>): Promise<T> {
+  private async refuseOnLockTimeout<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -98,7 +105,7 @@ export class SlowWork {
   private reportTo(metrics: Metrics): (kind: Kind, bound: TurnBound | 'lock') => void {
     metrics.sampledGauge(
       'settings_slow_work',
-      'Restorations and writes that wait for a lock, which hold a connection or wait for one',
+      'Restorations, and writes that wait for a lock: those running, which hold a connection, and those waiting for a turn',
       ['kind', 'state'],
       () =>
         Object.entries({ restoration: this.restorations, 'lock-wait': this.lockWaits }).flatMap(
@@ -110,10 +117,11 @@ export class SlowWork {
     );
     const refusals = metrics.counter(
       'settings_slow_work_refused_total',
-      'Restorations and writes refused because too many waited (of one caller or setting: share, or in the replica), for too long a time, or for a lock in vain',
+      'Restorations and writes refused, by bound: too many waited for one caller or setting (share) or in the replica, a turn came too late, or a lock was not acquired in time (lock)',
       ['kind', 'bound'],
     );
-    // Prometheus sees no rise in a series that begins with 1.
+    // Starts every series at 0, because Prometheus does not see an increase in a series whose first value is
+    // 1.
     for (const bound of TURN_BOUNDS)
       for (const kind of ['restoration', 'lock-wait']) refusals.inc({ kind, bound }, 0);
     refusals.inc({ kind: 'lock-wait', bound: 'lock' }, 0);

@@ -17,7 +17,7 @@ describe('WriteAllowance', () => {
   };
   const REFUSED = expect.objectContaining({ reason: 'too-much-written' });
 
-  it('refuses what is more than an hour’s, to this caller only, and counts it', async () => {
+  it('refuses and counts a write beyond the hourly allowance, for this caller only', async () => {
     const { take, metrics } = make(10 * KIB);
     for (let n = 0; n < 5; n += 1) take('a', 1, KIB);
     expect(() => take('a', 1, 0)).toThrow(REFUSED);
@@ -25,7 +25,7 @@ describe('WriteAllowance', () => {
     expect(await metrics.registry.getSingleMetricAsString('settings_writes_refused_total')).toMatch(/ 1$/m);
   });
 
-  it('is filled again over an hour, and never above', () => {
+  it('refills within an hour, and never above the allowance', () => {
     const { take, clock } = make(10 * KIB);
     take('a', 10, 0);
     clock.advance(HOUR_MS / 10);
@@ -36,7 +36,7 @@ describe('WriteAllowance', () => {
     expect(() => take('a', 1, 0)).toThrow(REFUSED);
   });
 
-  it('counts a request once, however often it is tried, and not at all if it wrote nothing', () => {
+  it('charges a request once, however often it is retried, and not at all if it wrote nothing', () => {
     const { take } = make(10 * KIB);
     const tried = take('a', 6, 0);
     tried.take(6, 0);
@@ -57,7 +57,7 @@ describe('WriteAllowance', () => {
     expect(() => take('a', 1, 0)).toThrow(REFUSED);
   });
 
-  it('lets a full account pass what is larger than an hour’s, and makes it pay for that', () => {
+  it('lets a full account exceed the hourly allowance once, and charges it for that', () => {
     const { take, clock } = make(10 * KIB);
     take('a', 30, 0);
     clock.advance(2 * HOUR_MS);
@@ -67,7 +67,7 @@ describe('WriteAllowance', () => {
     expect(() => take('a', 20, 0)).toThrow(REFUSED);
   });
 
-  it('forgets who wrote least recently, never a busy writer', () => {
+  it('evicts the least recent writer, never a busy one', () => {
     const { take } = make(10 * KIB);
     take('busy', 5, 0);
     for (let n = 0; n < 6_000; n += 1) take(`early ${String(n)}`, 1, 0);

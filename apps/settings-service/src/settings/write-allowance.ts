@@ -4,10 +4,12 @@ import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
 import { SettingError } from './setting-problems.filter';
 
-/** What an entry of the history takes besides its value: the row and its entries in eight indexes, the
- *  primary key included. */
+/**
+ * Estimated bytes of a history entry besides its value: the row, and its entries in eight indexes including
+ * the primary key.
+ */
 const ENTRY_BYTES = 1_024;
-/** Callers that are remembered; one that is forgotten begins with a full account. */
+/** Maximum accounts in memory. A caller whose account is evicted starts with a full one. */
 const MAX_CALLERS = 10_000;
 
 interface Account {
@@ -15,28 +17,30 @@ interface Account {
   countedAtMs: number;
 }
 
-/** What one request takes of what its caller may write. */
+/** The part of its caller's allowance that one request uses. */
 export interface Reservation {
   readonly caller: string;
   /**
-   * Takes `entries` with values of so many bytes, once, however often the request is tried.
+   * Charges `entries` history entries with `valueBytes` bytes of values. Only the first call counts, so that
+   * retries are free.
    * @throws {SettingError} `too-much-written`
    */
   take(entries: number, valueBytes: number): void;
-  /** For a request that wrote nothing. */
+  /** Refunds a request that wrote nothing. */
   giveBack(): void;
 }
 
 /**
- * Bounds the history that one caller writes at this replica. History is kept for ever, so a caller who never
- * stops would fill the disk. An account holds what may be written in an hour, and refills over an hour.
+ * Bounds the history that one caller writes at this replica. The history is never deleted, so a caller that
+ * never stops would fill the disk. An account holds one hour's allowance and refills continuously over one
+ * hour.
  */
 export class WriteAllowance {
-  /** Those who wrote last come last. */
+  /** In order of last use. */
   private readonly accounts = new Map<string, Account>();
   private readonly refusals: Counter;
 
-  /** @param bytesPerHour 0: no limit */
+  /** @param bytesPerHour allowance per caller; 0 means no limit */
   constructor(
     private readonly bytesPerHour: number,
     private readonly clock: Clock,
@@ -44,11 +48,11 @@ export class WriteAllowance {
   ) {
     this.refusals = metrics.counter(
       'settings_writes_refused_total',
-      'Writes refused because their caller writes history faster than one caller may',
+      'Writes refused because their caller had used up its hourly allowance of history',
     );
   }
 
-  /** For one request of the caller. */
+  /** Returns an empty reservation for one request of the caller. */
   reservationOf(caller: string): Reservation {
     let taken: number | null = null;
     return {
@@ -67,7 +71,7 @@ export class WriteAllowance {
   private take(caller: string, bytes: number): number {
     if (this.bytesPerHour === 0) return 0;
     const account = this.accountOf(caller);
-    // A full account lets one request through whose bytes exceed it, and is filled again from below zero.
+    // A request larger than the whole allowance passes if the account is full. It makes the balance negative.
     if (bytes > account.bytes && account.bytes < this.bytesPerHour) {
       this.refusals.inc();
       throw new SettingError('too-much-written');
@@ -76,21 +80,21 @@ export class WriteAllowance {
     return bytes;
   }
 
-  /** The caller's account as it is now. */
+  /** Returns the caller's account, refilled up to now. */
   private accountOf(caller: string): Account {
     const nowMs = this.clock.monotonicMs();
     const account = this.accounts.get(caller) ?? { bytes: this.bytesPerHour, countedAtMs: nowMs };
     const filled = ((nowMs - account.countedAtMs) / HOUR_MS) * this.bytesPerHour;
     account.bytes = Math.min(this.bytesPerHour, account.bytes + filled);
     account.countedAtMs = nowMs;
-    // Moved to the end, so that the account used least recently is forgotten, never that of a busy writer.
+    // Reinserted at the end, so that eviction removes the least recently used account.
     this.accounts.delete(caller);
     this.accounts.set(caller, account);
-    if (this.accounts.size > MAX_CALLERS) this.forgetOldest();
+    if (this.accounts.size > MAX_CALLERS) this.evictLeastRecent();
     return account;
   }
 
-  private forgetOldest(): void {
+  private evictLeastRecent(): void {
     const [oldest] = this.accounts.keys();
     if (oldest !== undefined) this.accounts.delete(oldest);
   }

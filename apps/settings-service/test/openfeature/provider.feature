@@ -23,7 +23,7 @@ Feature: Settings as flags
       | huge-integer-flag  | Integer | 7       | 9007199254740991 |
       | float-flag         | Float   | 0.7     | 0.5              |
 
-  Scenario: An object is a flag, too
+  Scenario: An object setting is a flag of type Object
     Given a Object-flag with key "object-flag" and a default value "{}"
     When the flag was evaluated with details
     Then the resolved object value should contain
@@ -33,7 +33,7 @@ Feature: Settings as flags
       | imagesPerPage | Integer | 100                   |
     And the reason should be "STATIC"
 
-  Scenario Outline: What is of another type is the default, with the reason
+  Scenario Outline: A flag of another type, or a missing one, evaluates to the default with an error code
     Given a <type>-flag with key "<key>" and a default value "<default>"
     When the flag was evaluated with details
     Then the resolved details value should be "<default>"
@@ -51,7 +51,7 @@ Feature: Settings as flags
       | string-flag  | Object  | {}      | TYPE_MISMATCH  |
       | missing-flag | Boolean | true    | FLAG_NOT_FOUND |
 
-  Scenario: A change is told and applied
+  Scenario: A change fires an event and takes effect
     Given a String-flag with key "changing-flag" and a default value "other"
     And a change event handler
     When the flag was evaluated with details
@@ -62,7 +62,7 @@ Feature: Settings as flags
     When the flag was evaluated with details
     Then the resolved details value should have changed
 
-  Scenario: Without the service the provider is stale and goes on from memory
+  Scenario: Without the service the provider is stale and serves cached values
     Given a String-flag with key "string-flag" and a default value "other"
     And a ready event handler
     And a stale event handler
@@ -78,7 +78,7 @@ Feature: Settings as flags
     Then the ready event handler should have been executed
     And the client should be in ready state
 
-  Scenario: A provider that reaches nothing says so and gives defaults
+  Scenario: A provider that cannot reach the service reports an error and returns defaults
     Given a unavailable provider
     And a error event handler
     And a Boolean-flag with key "boolean-flag" and a default value "false"
