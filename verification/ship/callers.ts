@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICE_NAMES } from '#platform/programs.ts';
 import { auditRun } from '#verification/audit/audit.ts';
-import { type Check, withFigures } from '#verification/audit/check.ts';
+import { type Check, flagEmptyComparison } from '#verification/audit/check.ts';
 import { gatherFacts, watchApplications } from '#verification/audit/gather.ts';
-import { auditLogs, auditTokens, auditTraffic } from '#verification/audit/replicas.ts';
+import { auditLogs, auditTokens, auditTraffic } from '#verification/audit/responses-and-logs.ts';
 import { drain } from '#verification/scenarios/drain.ts';
 import type { Application } from '#verification/traffic/context.ts';
 import type { Journal } from '#verification/traffic/journal.ts';
@@ -45,7 +45,7 @@ export class Callers {
     const load = await Load.prepare(platform, SEED, { profile: IN_CONTAINERS, application });
     load.traffic.isStrict = true;
     load.start(platform);
-    load.startLives();
+    load.startScheduleChanges();
     // Rotation gives other values to the same names.
     const secrets = new Map([
       ['shared secret', application.sharedSecret],
@@ -112,7 +112,7 @@ export class Callers {
 /** @throws {FriendlyError} with what is wrong */
 function expectAll(...checks: readonly Check[]): void {
   const findings = checks
-    .map(withFigures)
+    .map(flagEmptyComparison)
     .flatMap(({ name, findings: found }) => found.map((finding) => `${name}: ${finding}`));
   if (findings.length === 0) return;
   const shown = findings.slice(0, SHOWN_FAILURES).join('\n  ');

@@ -2,7 +2,7 @@ import { signIn, statusOf } from '#platform/callers.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICE_NAMES, SERVICES } from '#platform/programs.ts';
 import { eventually } from '#platform/waiting.ts';
-import { ANYBODY_READS } from '#verification/audit/replicas.ts';
+import { ANYBODY_READS } from '#verification/audit/responses-and-logs.ts';
 import type { Application } from '#verification/traffic/context.ts';
 import type { Release } from './namespace.ts';
 import type { Overlay } from './overlay.ts';

@@ -6,7 +6,7 @@ import { addressVariables } from '#platform/environments.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { DEFAULT_PORTS, isPortFree } from '#platform/ports.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
-import { auditLoggedDefects } from '#verification/audit/replicas.ts';
+import { auditLoggedDefects } from '#verification/audit/responses-and-logs.ts';
 import type { Compose } from './compose.ts';
 import { type Engine, ENGINE_NAMES, type EngineName } from './engine.ts';
 import { buildImage, countPackages, IMAGE_NAMES, imageOf, inspectImage, PRESENT } from './images.ts';

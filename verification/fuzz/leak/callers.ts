@@ -2,7 +2,7 @@ import { makeAccessToken } from '#platform/callers.ts';
 import { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { Caller, Traffic } from '#verification/traffic/caller.ts';
-import { KeptConnections } from '#verification/traffic/connections.ts';
+import { KeepAliveConnections } from '#verification/traffic/connections.ts';
 import { DEMO_APPLICATION } from '#verification/traffic/context.ts';
 import { type ErrandContext, runErrand } from '#verification/traffic/errands.ts';
 import { Journal } from '#verification/traffic/journal.ts';
@@ -16,7 +16,7 @@ const REMEMBERED_TOKENS = 5_000;
  *  quota refuses is less than the run says. */
 export class Callers {
   readonly traffic = new Traffic();
-  readonly #connections = new KeptConnections();
+  readonly #connections = new KeepAliveConnections();
   readonly #context: Omit<ErrandContext, 'random'>;
 
   constructor(platform: TestPlatform) {

@@ -7,8 +7,8 @@ import { SERVICE_NAMES } from '#platform/programs.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import { type Check, CheckBuilder } from '#verification/audit/check.ts';
-import { auditLoggedDefects } from '#verification/audit/replicas.ts';
-import type { Report, Result, Scenario, Scene, Stage } from '#verification/scenarios/scenario.ts';
+import { auditLoggedDefects } from '#verification/audit/responses-and-logs.ts';
+import type { Report, Result, Scenario, ScenarioContext, Stage } from '#verification/scenarios/scenario.ts';
 import { programOf } from '../platform.ts';
 import { Callers } from './callers.ts';
 import { judgeSeries, Sampler, type Series, type Verdict } from './growth.ts';
@@ -46,7 +46,7 @@ export function leak(plan: LeakPlan): Scenario<Probed, Callers, Measured> {
     resultFile: 'leak.json',
     open: (report) => open(plan, report),
     load: start,
-    steps: (scene) => sendRounds(scene, plan),
+    steps: (context) => sendRounds(context, plan),
     // Each round has ended with nothing in flight.
     drain: () => Promise.resolve(),
     audit: ({ stage, load }, measured) => Promise.resolve(audit(plan, stage, load, measured)),
@@ -75,7 +75,7 @@ async function start({ platform, probeFolder }: Probed, report: Report): Promise
 }
 
 async function sendRounds(
-  { stage, load: callers, report }: Scene<Probed, Callers>,
+  { stage, load: callers, report }: ScenarioContext<Probed, Callers>,
   { requests, samples, seed }: LeakPlan,
 ): Promise<Measured> {
   const { platform, servers, probeFolder } = stage;
