@@ -31,7 +31,7 @@ export async function auditTokens(
   for (const { service, label, url } of replicas) {
     for (const { token, jti } of revokedTokens) {
       asked += 1;
-      const status = await statusOf('GET', `${url}${ANYBODY_READS[service]}`, token);
+      const status = await statusOf('GET', `${url}${READABLE_PATHS[service]}`, token);
       if (status !== 401) check.wrong(`${label} responded ${status} to the revoked token ${jti}`);
     }
   }
@@ -39,7 +39,7 @@ export async function auditTokens(
 }
 
 /** A path of each service that every token may read. */
-export const ANYBODY_READS = {
+export const READABLE_PATHS = {
   auth: '/auth/revocations?minDate=2100-01-01T00:00:00Z',
   settings: '/platform/v1/subsystems/chaos/settings?pageSize=1',
   task: '/Schedules?pageSize=1',
