@@ -11,7 +11,7 @@ import {
 import { type ByPart, byPart, PARTS } from '#verification/bench/costs/usage.ts';
 import type { Work } from './workload.ts';
 
-/** The cost of one piece of work at an ordinary pace: processor time in µs, and bytes of PostgreSQL's log. */
+/** The cost of one piece of work at an ordinary pace: µs of processor time, bytes of PostgreSQL’s log. */
 export interface Price {
   readonly service: number;
   readonly postgresql: number;
