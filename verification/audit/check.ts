@@ -28,10 +28,7 @@ export class CheckBuilder {
     this.wrong(`lost: ${what}`);
   }
 
-  /**
-   * Adds findings of duplicates. Call it only where duplicates are possible: it sets the count from null to
-   * 0.
-   */
+  /** Adds duplicates as findings. Call it only if duplicates are possible: it makes the count non-null. */
   addDuplicates(found: Iterable<string>): void {
     this.#duplicated ??= 0;
     for (const what of found) {

@@ -62,8 +62,8 @@ function demandOf(service: ServiceName, rates: Rates): Demand {
 
 /**
  * Share (0–1) of the time for which each replica is busy with requests. A request costs `whenBusy` if it
- * arrives while the replica is busy, otherwise `paced`: busy = (paced · (1 − busy) + whenBusy · busy) /
- * replicas.
+ * arrives while the replica is busy, otherwise `paced`. Solves
+ * replicas · busy = paced · (1 − busy) + whenBusy · busy.
  */
 function busyShare({ paced, whenBusy }: Demand, replicas: number): number {
   return paced / (replicas + paced - whenBusy);

@@ -74,8 +74,8 @@ export class Watch {
 }
 
 /**
- * Checks the logs of all programs. Reports the first occurrence of each secret, and each message that
- * contains a token or reports a defect once.
+ * Checks the logs of all programs. Reports the first occurrence of each secret, and once each log message
+ * with a token or a defect.
  * @param secrets the kind of each secret, by its value
  */
 export function auditLogs(

@@ -15,7 +15,7 @@ describe('the table of mistakes', () => {
   it('names the check that noticed each mistake, and those that were not noticed', () => {
     expect(mutantTable(MUTANTS, RESULTS).slice(2)).toEqual([
       '| settings | it is lost | `calm` | settings | 31 |',
-      '| fires | it is late | 7 × `calm` | **nobody** | 90 |',
+      '| fires | it is late | 7 × `calm` | **not noticed** | 90 |',
       '| logs | it is wrong | `calm` | not run |  |',
     ]);
   });

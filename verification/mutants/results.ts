@@ -76,7 +76,7 @@ function took(result: MutantResult | undefined): string {
 
 /** The check whose finding noticed the mistake. */
 function catcherOf({ finding }: MutantResult): string {
-  if (finding === null) return '**nobody**';
+  if (finding === null) return '**not noticed**';
   return /^✘ (.*?): /.exec(finding)?.[1] ?? finding;
 }
 

@@ -13,8 +13,8 @@ type Figure = keyof typeof FIGURES;
 const READ = 'getSettingValue';
 const IDS = [READ, 'putSetting', 'signInWithSharedSecret', 'createSchedule'];
 /**
- * The server that reads the same row at the service's rate. It shows the share of the machine and the load
- * generator.
+ * The name of the server for comparison. It reads the same row at the same rate, which shows the latency that
+ * the machine and the load generator cause.
  */
 const BARE = 'bare server';
 
@@ -66,8 +66,8 @@ async function saturate(load: HttpLoad, next: NextRequest): Promise<number> {
 }
 
 /**
- * Contestants for the figures of each rate. One run measures all figures of a rate, and the others are kept
- * for them.
+ * Makes a contestant for each figure of each rate. The first `measure` of a rate runs the load and keeps all
+ * its figures, so that the other contestants return theirs without another run.
  */
 function contestantsOf(id: string, load: HttpLoad, next: NextRequest, perSecond: number): Contestant[] {
   return SHARES.flatMap((share) => {

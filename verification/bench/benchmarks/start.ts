@@ -53,7 +53,7 @@ async function prepareStarts(
       ...SERVICES.map((service) => ({
         name: service.name,
         does: DOES[service.service],
-        // The auth-service that the others need is not the one that is measured.
+        // Measures an additional auth-service, not the one that the other services need.
         measure: starting(() => platform.addReplica(service.service)),
       })),
       {

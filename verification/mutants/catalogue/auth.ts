@@ -5,7 +5,7 @@ import { CALM, calm, EXPIRED_ROWS } from '../rounds.ts';
 export const AUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'grace-retry-removed',
-    description: 'a refresh token that is presented again counts as stolen at once',
+    description: 'a refresh token that is presented again counts as stolen, without a grace period',
     promise: 'sessions',
     aspect: 'ends',
     bundle: AUTH,
@@ -16,7 +16,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'age-in-another-unit',
-    description: 'a session is over after three seconds instead of a year',
+    description: 'a session expires after three seconds instead of a year',
     promise: 'sessions',
     aspect: 'ends',
     bundle: AUTH,
@@ -27,7 +27,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'family-forks',
-    description: 'of two rotations of a token at once both take place',
+    description: 'two concurrent rotations of a token both succeed',
     promise: 'sessions',
     aspect: 'chains',
     bundle: AUTH,
@@ -38,7 +38,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'revoked-session-lives',
-    description: 'a session that was revoked can be refreshed',
+    description: 'a revoked session can be refreshed',
     promise: 'sessions',
     aspect: 'revoked ones',
     bundle: AUTH,
@@ -49,7 +49,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'revocation-ignored',
-    description: 'one of two replicas of the settings service takes revoked tokens',
+    description: 'one of two replicas of the settings service accepts revoked tokens',
     promise: 'revocations',
     bundle: SETTINGS,
     original: 'return this.index.isRevoked(token);',
@@ -59,7 +59,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'revocation-not-stored',
-    description: 'every other revocation is acknowledged and not stored',
+    description: 'every other revocation is acknowledged but not stored',
     promise: 'revocations',
     bundle: AUTH,
     original: `FROM named CROSS JOIN (\${REVOCATION_INSTANT}) AS present
@@ -72,18 +72,18 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'revocation-not-listed',
-    description: 'the list leaves out every other revoked token',
+    description: 'the list of revocations omits every other token',
     promise: 'feeds',
     bundle: AUTH,
     original: 'FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3)',
     mistake: `FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) AND identifier < '8'`,
     rounds: calm(2),
-    masks: 'validators take what is not listed',
+    masks: 'validators accept tokens that are not listed',
     caughtBy: /feeds: a reader of revocations .*: lost: /,
   },
   {
     name: 'nothing-is-purged',
-    description: 'the purges remove nothing',
+    description: 'the purges delete nothing',
     promise: 'retention',
     bundle: AUTH,
     original: 'const [row] = await this.dataSource.query(statement);',

@@ -8,7 +8,7 @@ const CHANGES = calm(4);
 export const GENERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'instances-late',
-    description: 'instances are due 7 h 13 min late',
+    description: 'the due times of instances are 7 h 13 min late',
     promise: 'instances',
     bundle: TASK,
     original: `chunk.push({
@@ -32,7 +32,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'gap-not-moved',
-    description: 'what clocks skip in spring is due an hour early',
+    description: 'an occurrence that clocks skip in spring is due an hour early',
     promise: 'instances',
     aspect: 'clock changes',
     bundle: TASK,
@@ -43,7 +43,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'second-pass',
-    description: 'what clocks repeat in autumn is due at its second pass',
+    description: 'an occurrence that clocks repeat in autumn is due the second time instead of the first',
     promise: 'instances',
     aspect: 'clock changes',
     bundle: TASK,
@@ -54,7 +54,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'every-hour-is-wall-time',
-    description: 'a schedule of every hour leaves out the hour that clocks repeat',
+    description: 'an hourly schedule omits the hour that clocks repeat',
     promise: 'instances',
     aspect: 'hours',
     bundle: TASK,
@@ -75,7 +75,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'horizon-a-day-short',
-    description: 'instances are generated a day less far ahead',
+    description: 'the generation horizon is a day too short',
     promise: 'instances',
     aspect: 'horizon',
     bundle: TASK,
@@ -86,7 +86,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a-fire-generates-nothing',
-    description: 'what a fire asks for is taken, and generates nothing',
+    description: 'the request of a fire is consumed but generates nothing',
     promise: 'instances',
     aspect: 'horizon',
     bundle: TASK,
@@ -97,7 +97,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'resume-generates-nothing',
-    description: 'a schedule that is resumed gets no instances',
+    description: 'a resumed schedule gets no instances',
     promise: 'instances',
     bundle: TASK,
     original: 'if (isRecurring && changed.status === "Active") await',
@@ -107,7 +107,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'pause-leaves-instances',
-    description: 'a schedule that is paused keeps its instances',
+    description: 'a paused schedule keeps its instances',
     promise: 'lives of schedules',
     aspect: 'instances',
     bundle: TASK,
@@ -118,7 +118,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'reschedule-keeps-instances',
-    description: 'a schedule that is rescheduled keeps its instances',
+    description: 'a rescheduled schedule keeps its old instances',
     promise: 'instances',
     bundle: TASK,
     original: 'isRecurring || touches(change, COPIED) ? await',
@@ -128,7 +128,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'change-without-event',
-    description: 'one change of a schedule in three is told to nobody',
+    description: 'one change of a schedule in three publishes no event',
     promise: 'lives of schedules',
     aspect: 'events',
     bundle: TASK,

@@ -5,7 +5,7 @@ import { CALM, one, oneAt } from '../rounds.ts';
 export const MESSAGING_MUTANTS: readonly Mutant[] = [
   {
     name: 'no-inbox',
-    description: 'a message that comes again is applied again',
+    description: 'a redelivered message is applied again',
     promise: 'business-unit changes',
     aspect: 'repetitions',
     bundle: TASK,
@@ -17,7 +17,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'dated-by-arrival',
-    description: 'of two changes of a business unit the one that comes last counts',
+    description: 'of two changes of a business unit the last to arrive is in force, not the youngest',
     promise: 'business-unit changes',
     aspect: 'order',
     bundle: TASK,
@@ -40,20 +40,20 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'publish-before-commit',
-    description: 'an event is published before what it tells of is stored',
+    description: 'an event is published before its change is stored',
     promise: 'queues, outbox',
     bundle: TASK,
     original: 'const deadlineMs = HTTP_STORE_DEADLINE_MS;',
     mistake:
       'const deadlineMs = HTTP_STORE_DEADLINE_MS; const { sent } = await this.relay.relayPass.publish(messages); if (sent.length < messages.length) throw new Error("not published");',
     rounds: one('broker-kill'),
-    masks: 'nothing is stored while the broker is away',
+    masks: 'nothing is stored while the broker is down',
     clusterFaults: 'postmaster-kill,broker-node-kill',
     caughtBy: /did not happen|has \d+ events|replicas acknowledged a schedule/,
   },
   {
     name: 'outbox-backwards',
-    description: 'what waits in the outbox for one facility is published backwards',
+    description: 'waiting events of a facility are published in reverse order',
     promise: 'queues, outbox',
     aspect: 'order',
     bundle: TASK,
@@ -65,7 +65,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'outbox-drops',
-    description: 'one completion’s event in ten is deleted from the outbox and not published',
+    description: 'one completion’s event in ten is deleted from the outbox without being published',
     promise: 'schedules, completions',
     aspect: 'events',
     bundle: TASK,
@@ -77,7 +77,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'completion-twice',
-    description: 'a completion is told of by two events',
+    description: 'a completion publishes two events',
     promise: 'schedules, completions',
     aspect: 'events',
     bundle: TASK,
@@ -89,7 +89,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'completion-not-stored',
-    description: 'one completion in five is acknowledged and not stored',
+    description: 'one completion in five is acknowledged but not stored',
     promise: 'schedules, completions',
     aspect: 'instances',
     bundle: TASK,
@@ -100,7 +100,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'completion-told-otherwise',
-    description: 'the event of a completion has another instant than what is stored',
+    description: 'the event of a completion has another instant than the stored one',
     promise: 'schedules, completions',
     aspect: 'events',
     bundle: TASK,
@@ -122,7 +122,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'put-aside',
-    description: 'one message in fifty is put aside as if nobody knew its type',
+    description: 'one message in fifty goes to the skipped queue, as if its type were unknown',
     promise: 'queues, outbox',
     bundle: TASK,
     original: 'if (handler === null) return this.giveUp(delivery, "unknown-type", null);',
@@ -134,7 +134,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'command-not-sent',
-    description: 'one command in three is acknowledged and not sent',
+    description: 'one command in three is acknowledged but not sent',
     promise: 'queues, outbox',
     aspect: 'commands',
     bundle: TASK,
@@ -146,7 +146,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'classic-reply-queue',
-    description: 'replies wait in a queue that is away with its node',
+    description: 'the reply queue is a classic queue, which is down with its node',
     promise: 'queues, outbox',
     aspect: 'queues',
     bundle: TASK,

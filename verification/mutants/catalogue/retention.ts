@@ -38,7 +38,7 @@ export const RETENTION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'fire-of-paused-trigger-forgotten',
-    description: 'the fire that a paused trigger stands on is forgotten',
+    description: 'the fire of the next occurrence of a paused trigger is purged',
     promise: 'retention',
     aspect: 'fires',
     bundle: TASK,
@@ -49,7 +49,7 @@ export const RETENTION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'pending-instances-forgotten',
-    description: 'pending instances are forgotten as ended ones are',
+    description: 'pending instances are purged like ended ones',
     promise: 'retention',
     aspect: 'instances',
     bundle: TASK,
@@ -60,7 +60,7 @@ export const RETENTION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'released-instances-stay',
-    description: 'instances that a change cancelled are kept for ever',
+    description: 'instances that a change cancelled are never purged',
     promise: 'retention',
     aspect: 'released instances',
     bundle: TASK,
@@ -71,7 +71,7 @@ export const RETENTION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'removed-schedules-forgotten-early',
-    description: 'removed schedules are forgotten an hour too early',
+    description: 'removed schedules are purged an hour too early',
     promise: 'retention',
     aspect: 'removed schedules',
     bundle: TASK,
@@ -82,7 +82,7 @@ export const RETENTION_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'unused-templates-stay',
-    description: 'templates that nothing has any more are kept',
+    description: 'unused templates are never purged',
     promise: 'retention',
     aspect: 'templates',
     bundle: TASK,

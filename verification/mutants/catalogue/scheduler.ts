@@ -7,7 +7,7 @@ const ACQUIRE = 'AND next_fire_at <= now() AND (next_fire_at, facility_id) >=';
 export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   {
     name: 'never-fires',
-    description: 'the scheduler sleeps',
+    description: 'the scheduler never fires',
     promise: 'fires',
     bundle: TASK,
     original: 'if (nextDueMs === null || nextDueMs > 0) return Math.min(',
@@ -51,7 +51,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'misfire-fires-each',
-    description: 'a trigger that is 90 minutes late fires for each occurrence that it missed',
+    description: 'a trigger that is 90 minutes late fires for each missed occurrence',
     promise: 'fires',
     aspect: 'days',
     bundle: TASK,
@@ -62,7 +62,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'misfire-for-the-oldest',
-    description: 'the fire of a misfire stands for the oldest occurrence, not the latest',
+    description: 'a misfire fires for the oldest missed occurrence instead of the latest',
     promise: 'fires',
     aspect: 'days',
     bundle: TASK,
@@ -73,7 +73,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'misfire-is-lost',
-    description: 'a trigger that is 90 minutes late fires for none',
+    description: 'a trigger that is 90 minutes late does not fire',
     promise: 'fires',
     aspect: 'days',
     bundle: TASK,
@@ -85,7 +85,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'missed-minutes-are-skipped',
-    description: 'a trigger that is a few minutes late fires once for all of them',
+    description: 'a trigger that is a few minutes late fires once for all missed occurrences',
     promise: 'fires',
     aspect: 'minutes',
     bundle: TASK,
@@ -96,7 +96,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'fire-without-message',
-    description: 'one fire in five is recorded and its message is not stored',
+    description: 'one fire in five is recorded, but its message is not stored',
     promise: 'fires',
     aspect: 'minutes',
     bundle: TASK,

@@ -5,7 +5,7 @@ import { CALM, calm, one, oneAt } from '../rounds.ts';
 export const SETTINGS_MUTANTS: readonly Mutant[] = [
   {
     name: 'acknowledged-before-commit',
-    description: 'a PUT gets the response of the one before, and is stored meanwhile',
+    description: 'a PUT is acknowledged with the response of the previous one, before it is stored',
     promise: 'settings',
     bundle: SETTINGS,
     original: 'sendWritten(reply, await this.service.put(writeRequestOf(request), valueTextOf(request)));',
@@ -19,7 +19,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'history-tells-another-value',
-    description: 'one history row in seven has a value that nobody wrote',
+    description: 'one history row in seven has a value that was never written',
     promise: 'settings',
     aspect: 'history',
     bundle: SETTINGS,
@@ -31,7 +31,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'history-row-missing',
-    description: 'one write in seven leaves no row in the history',
+    description: 'one write in seven has no history row',
     promise: 'settings',
     aspect: 'history',
     bundle: SETTINGS,
@@ -79,7 +79,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'stale-read',
-    description: 'a replica gives what it read of a setting for two seconds',
+    description: 'a replica caches a setting for two seconds',
     promise: 'settings',
     aspect: 'reads',
     bundle: SETTINGS,
@@ -97,7 +97,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'repeated-put-writes-again',
-    description: 'a PUT that is repeated with its Idempotency-Key is a write of its own',
+    description: 'a PUT that is repeated with its Idempotency-Key writes again',
     promise: 'settings',
     aspect: 'repetitions',
     bundle: SETTINGS,
@@ -108,7 +108,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'feed-leaves-out',
-    description: 'one change of settings in seven is told to nobody',
+    description: 'the feed omits one change of settings in seven',
     promise: 'feeds',
     aspect: 'settings',
     bundle: SETTINGS,
@@ -121,7 +121,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'feed-passes-by-late-commits',
-    description: 'a change that is committed after one with a higher identifier is told to nobody',
+    description: 'the feed omits a change that commits after one with a higher identifier',
     promise: 'feeds',
     aspect: 'settings',
     bundle: SETTINGS,
@@ -133,7 +133,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'feed-tells-backwards',
-    description: 'the changes of a page are told backwards',
+    description: 'the feed lists the changes of a page in reverse order',
     promise: 'feeds',
     aspect: 'settings',
     bundle: SETTINGS,
@@ -144,7 +144,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'no-retry-on-40001',
-    description: 'a serialisation failure is not tried again',
+    description: 'a serialisation failure is not retried',
     promise: 'responses',
     aspect: 'retries',
     bundle: SETTINGS,
@@ -156,7 +156,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: '500-for-an-outage',
-    description: 'a request gets 500 while the database is away',
+    description: 'a request gets 500 while the database is down',
     promise: 'responses',
     aspect: 'outages',
     bundle: SETTINGS,
@@ -179,7 +179,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'never-ready-again',
-    description: 'a replica whose database was away once is not ready any more',
+    description: 'a replica whose database was down once is never ready again',
     promise: 'recovery',
     bundle: SETTINGS,
     original:
@@ -197,13 +197,13 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'ends-with-its-database',
-    description: 'a replica ends when its database goes',
+    description: 'a replica exits when its database goes down',
     promise: 'recovery',
     bundle: SETTINGS,
     original: 'if (isConnectionError(error)) return unavailable("The database cannot be reached.");',
     mistake: 'if (isConnectionError(error)) process.exit(1);',
     rounds: one('database-kill'),
-    masks: 'no replica ends in order',
+    masks: 'no replica exits in order',
     clusterFaults: 'postmaster-kill',
     caughtBy: /settings-. ended by itself during (database|postmaster)-kill/,
   },

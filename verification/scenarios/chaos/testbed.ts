@@ -70,9 +70,7 @@ export class Testbed {
     this.#variables = variables;
   }
 
-  /**
-   * Starts the servers only. The caller must `stop()` it, even if `start()` fails.
-   */
+  /** Opens a testbed and starts only its servers. The caller must `stop()` it, even if `start()` fails. */
   static async open(options: TestbedOptions, report: (step: string) => void): Promise<Testbed> {
     const { dist, release, isClustered, hasPooler } = options;
     const build = dist === 'dist' ? {} : { projectRoots: [] };

@@ -11,7 +11,7 @@ interface Queue {
   readonly online?: string[];
 }
 
-/** Time within which quorum queues must get their members on a restarted node back. */
+/** Time for quorum queues to recover their members on a restarted node. */
 const MEMBERS_TIMEOUT_MS = 20_000;
 
 /** The RabbitMQ nodes of the machines, through their management API. */

@@ -171,8 +171,8 @@ async function stepMachineClock({ testbed: { engines }, load, fault }: FaultCont
 
 /**
  * Waits until all standbys have replied since `sinceMs`. When a clock jumps ahead, the primary ends
- * replication streams whose last reply is too old by its new time. It does so at once, or not any more after
- * the next reply.
+ * replication streams whose last reply is too old by its new time. It does so at once, or, once the standbys
+ * have replied again, not at all.
  */
 async function untilStandbysReply(engines: Engines, sinceMs: number): Promise<void> {
   const expectReplies = async (): Promise<void> => {
