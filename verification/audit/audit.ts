@@ -150,7 +150,7 @@ function auditLeftovers(
   facts: Facts,
   isUpgrade: boolean,
 ): Check {
-  const check = new CheckBuilder('nothing left in queues or outbox; what callers saw');
+  const check = new CheckBuilder('queues and outbox empty, no violations during the run');
   for (const { name, type, messages } of facts.queues) {
     if (messages > 0) check.wrong(`${messages} messages in ${name}`);
     // Older releases, such as 0.2.0, had classic reply queues.

@@ -23,7 +23,7 @@ export function auditCompletionInstants(
   published: readonly PublishedMessage[],
   { endedAtMs, toleranceMs }: { endedAtMs: number; toleranceMs: number },
 ): Check {
-  const check = new CheckBuilder('completions: dated within their request, in the event too');
+  const check = new CheckBuilder('completions: dated within their request, also in their event');
   const requested = new Map(operations.map((operation) => [operation.id, operation]));
   for (const { id, completedAtMs } of stored) {
     const operation = requested.get(id);

@@ -26,7 +26,7 @@ export async function auditTokens(
   replicas: readonly AuditedReplica[],
   { revokedTokens }: Journal,
 ): Promise<Check> {
-  const check = new CheckBuilder('revocations: hold on every replica');
+  const check = new CheckBuilder('revocations: in force on every replica');
   let asked = 0;
   for (const { service, label, url } of replicas) {
     for (const { token, jti } of revokedTokens) {

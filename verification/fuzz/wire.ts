@@ -168,7 +168,7 @@ export function wireTable(service: string, costs: readonly WireCost[]): string {
  */
 export function excessiveOnWire(costs: readonly WireCost[]): readonly WireCost[] {
   const unit = costs.find(({ name }) => name === UNIT);
-  if (unit === undefined) throw new Error('nothing to compare with');
+  if (unit === undefined) throw new Error('the short request was not measured');
   return costs.filter((cost) => isExcessive(cost, unit));
 }
 

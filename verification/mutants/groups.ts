@@ -17,7 +17,7 @@ export function chooseMutants<M extends Pick<Mutant, 'name'>>(
   names: readonly string[],
 ): M[] {
   const unknown = names.filter((name) => !mutants.some((mutant) => mutant.name === name));
-  if (unknown.length > 0) throw new ArgumentsError(`There is no mistake ${unknown.join(', ')}.`);
+  if (unknown.length > 0) throw new ArgumentsError(`Unknown mistakes: ${unknown.join(', ')}.`);
   return mutants.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 

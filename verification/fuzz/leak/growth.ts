@@ -38,7 +38,7 @@ export interface Verdict {
  * @throws {RangeError} for fewer than four values
  */
 export function judgeSeries({ name, unit, values, bound }: Series): Verdict {
-  if (values.length < 4) throw new RangeError(`${name}: ${values.length} values say nothing`);
+  if (values.length < 4) throw new RangeError(`${name}: ${values.length} values are too few`);
   const half = values.slice(Math.floor(values.length / 2));
   const mean = half.reduce((sum, value) => sum + value, 0) / half.length;
   const growth = slopeOf(half) * (half.length - 1);

@@ -99,7 +99,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
     caughtBy: /completions: stored: lost/,
   },
   {
-    name: 'completion-told-otherwise',
+    name: 'completion-event-differs',
     description: 'the event of a completion has another instant than the stored one',
     promise: 'schedules, completions',
     aspect: 'events',
@@ -121,7 +121,7 @@ export const MESSAGING_MUTANTS: readonly Mutant[] = [
     caughtBy: /completions: dated .*, after it was acknowledged/,
   },
   {
-    name: 'put-aside',
+    name: 'message-skipped',
     description: 'one message in fifty goes to the skipped queue, as if its type were unknown',
     promise: 'queues, outbox',
     bundle: TASK,

@@ -18,7 +18,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
     caughtBy: /settings: history.*: lost: /,
   },
   {
-    name: 'history-tells-another-value',
+    name: 'history-has-wrong-value',
     description: 'one history row in seven has a value that was never written',
     promise: 'settings',
     aspect: 'history',
@@ -107,7 +107,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
     caughtBy: /settings: history.*: twice: \d/,
   },
   {
-    name: 'feed-leaves-out',
+    name: 'feed-omits-changes',
     description: 'the feed omits one change of settings in seven',
     promise: 'feeds',
     aspect: 'settings',
@@ -120,7 +120,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
     caughtBy: /feeds: a reader of settings .*: lost: /,
   },
   {
-    name: 'feed-passes-by-late-commits',
+    name: 'feed-omits-late-commits',
     description: 'the feed omits a change that commits after one with a higher identifier',
     promise: 'feeds',
     aspect: 'settings',
@@ -132,7 +132,7 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
     caughtBy: /feeds: a reader of settings .*: lost: /,
   },
   {
-    name: 'feed-tells-backwards',
+    name: 'feed-reversed',
     description: 'the feed lists the changes of a page in reverse order',
     promise: 'feeds',
     aspect: 'settings',
