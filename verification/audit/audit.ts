@@ -8,7 +8,7 @@ import type { Facts } from './gather.ts';
 import { auditCompletionInstants } from './completions.ts';
 import { auditFires, lastFires } from './fires.ts';
 import { auditInstances } from './instances.ts';
-import { auditBusinessUnits, auditLives } from './scheduler.ts';
+import { auditBusinessUnits, auditScheduleChanges } from './changes.ts';
 import {
   auditEvents,
   auditLastValues,
@@ -20,21 +20,24 @@ import {
 import { auditRevocations, auditSessions } from './sessions.ts';
 
 const DAY_MS = 86_400_000;
-/** How far a caller's and the database's clock may be apart. */
+/** Maximum difference between a caller's clock and the database's. */
 const CLOCKS_DIFFER_MS = 1_000;
-/** A fault puts a clock forward or back by so much, and a second for it to be seen. */
+/** A clock-step fault moves a clock by 60 s either way; processes notice the step within 1 s. */
 const CLOCK_STEP_MS = 61_000;
 
-/** What an audit knows besides what was acknowledged. */
+/** Inputs of an audit besides the journal and the facts. */
 export interface AuditContext {
   readonly zones: Zones;
-  /** What the older release left is let pass. */
+  /** True: tolerates what older releases do differently. */
   readonly isUpgrade: boolean;
   /** How far ahead the platform generates instances. */
   readonly horizonDays?: number;
 }
 
-/** Compares everything that was acknowledged with everything that is there. */
+/**
+ * Compares everything that the platform acknowledged with everything that it stored and published.
+ * @throws {Error} while triggers still fire
+ */
 export function auditRun(
   journal: Journal,
   facts: Facts,
@@ -51,20 +54,19 @@ export function auditRun(
     auditSessions(journal.sessions, facts.tokens, facts.families),
     auditRevocations(revoked, facts.revokedJtis),
     ...auditSchedules(journal, facts),
-    auditInstances(journal, facts.schedules, takenFrom(facts, /^task-service\.schedule-created$/).length, {
+    auditInstances(journal, facts.schedules, consumedFrom(facts, /^task-service\.schedule-created$/).length, {
       due,
       toleranceMs,
       lastFires: lastFires(planted, { ended, due }),
       horizonMs: horizonDays * DAY_MS,
       endedAtMs: Date.now(),
     }),
-    // In an upgrade schedules are changed only while task-service is the present build; these changes are not
-    // audited.
-    ...(isUpgrade ? [] : [auditLives(journal.lives, facts)]),
+    // Not audited in an upgrade: schedules are changed only while task-service runs the present build.
+    ...(isUpgrade ? [] : [auditScheduleChanges(journal.changedSchedules, facts)]),
     ...auditCompletions(journal, facts, toleranceMs),
     ...auditScheduler(journal, facts, { ended, due, toleranceMs }),
-    auditChanges(journal, facts),
-    auditRemains(journal, facts, isUpgrade),
+    auditBusinessUnitChanges(journal, facts),
+    auditLeftovers(journal, facts, isUpgrade),
   ];
 }
 
@@ -72,7 +74,7 @@ function auditSchedules({ schedules }: Journal, facts: Facts): Check[] {
   const published = events(facts, 'ScheduleCreatedEvent', 'scheduleId');
   const keyOf = new Map(facts.schedules.map(({ scheduleId, key }) => [scheduleId, key]));
   const messageIds = published.map(({ messageId }) => messageId);
-  // The events come in the order of the commits, which the table does not keep.
+  // Events are published in commit order. The table does not record that order.
   const ordered = firstPublished(published).map(({ subject, group }) => ({
     id: keyOf.get(subject) ?? subject,
     group,
@@ -81,14 +83,14 @@ function auditSchedules({ schedules }: Journal, facts: Facts): Check[] {
     auditStored('schedules: stored', schedules, [...keyOf.values()]),
     auditWrites('schedules: events in the order of the facility', schedules, ordered),
     auditEvents('schedules: one ScheduleCreatedEvent each', [...keyOf.keys()], published),
-    auditReceived('schedules: heard by the scheduling service', messageIds, facts.scheduleCreatedLedger),
+    auditReceived('schedules: received by the scheduling service', messageIds, facts.scheduleCreatedLedger),
   ];
 }
 
 function auditCompletions({ completions }: Journal, facts: Facts, toleranceMs: number): Check[] {
   const stored = facts.completed.map(({ id }) => id);
   const published = events(facts, 'TaskInstanceCompletedEvent', 'taskInstanceId');
-  const heard = facts.completionLedger.map(({ record }) => ({
+  const received = facts.completionLedger.map(({ record }) => ({
     id: record.taskInstanceId,
     group: String(record.facilityId),
   }));
@@ -100,7 +102,7 @@ function auditCompletions({ completions }: Journal, facts: Facts, toleranceMs: n
       completions,
       firstPublished(published).map(({ subject, group }) => ({ id: subject, group })),
     ),
-    auditWrites('completions: heard, in the order of the facility', completions, heard),
+    auditWrites('completions: received in the order of the facility', completions, received),
     auditCompletionInstants(completions, facts.completed, messagesOf(facts, 'TaskInstanceCompletedEvent'), {
       endedAtMs: Date.now(),
       toleranceMs,
@@ -120,45 +122,52 @@ function auditScheduler(journal: Journal, facts: Facts, clocks: Parameters<typeo
     stored: facts.fires.filter(isPlanted),
     published: published.filter((request) => request.isFire && isPlanted(request)),
   };
-  // A request after a change is no fire: both its times are equal, and no row of task.fires belongs to it.
+  // A change of a schedule also requests generation. Both times of such a request are equal, and task.fires
+  // has no row for it.
   const messageIds = new Set([...facts.fires, ...published].map(({ messageId }) => messageId));
   return [
     auditFires(journal.planted, clocks, fires),
     auditReceived(
-      'requests for generation: taken',
+      'requests for generation: consumed',
       [...messageIds],
-      takenFrom(facts, /^task-service\.task-instance-generation$/),
+      consumedFrom(facts, /^task-service\.task-instance-generation$/),
     ),
   ];
 }
 
-function auditChanges({ businessUnitChanges }: Journal, facts: Facts): Check {
+function auditBusinessUnitChanges({ businessUnitChanges }: Journal, facts: Facts): Check {
   const published = messagesOf(facts, 'IBusinessUnitChangeV1').map(({ message }) => message);
   return auditBusinessUnits(businessUnitChanges, published as unknown as typeof businessUnitChanges, {
     applications: facts.applications,
-    taken: takenFrom(facts, /^task-service\.business-unit-change$/),
+    consumed: consumedFrom(facts, /^task-service\.business-unit-change$/),
     triggered: facts.triggered,
   });
 }
 
-/** Nothing is left over, and no caller saw what must not be. */
-function auditRemains({ violations, generationCommands }: Journal, facts: Facts, isUpgrade: boolean): Check {
-  const check = new CheckBuilder('nothing left in queues or outbox; what callers saw');
+/** Expects empty queues and an empty outbox, and no violation observed during the run. */
+function auditLeftovers(
+  { violations, generationCommands }: Journal,
+  facts: Facts,
+  isUpgrade: boolean,
+): Check {
+  const check = new CheckBuilder('queues and outbox empty, no violations during the run');
   for (const { name, type, messages } of facts.queues) {
     if (messages > 0) check.wrong(`${messages} messages in ${name}`);
     // Older releases, such as 0.2.0, had classic reply queues.
-    if (type !== 'quorum' && !isUpgrade) check.wrong(`${name} is a ${type} queue: it is away with its node`);
+    if (type !== 'quorum' && !isUpgrade)
+      check.wrong(`${name} is a ${type} queue: unavailable while its node is down`);
   }
   if (facts.outboxRows > 0) check.wrong(`${facts.outboxRows} rows in the outbox`);
   for (const violation of violations) check.wrong(violation);
   const acknowledged = generationCommands.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length;
-  const taken = takenFrom(facts, /schedule-recurring/).length;
-  if (taken < acknowledged) check.lost(`${acknowledged} commands acknowledged, ${taken} requests taken`);
-  return check.done(acknowledged, taken);
+  const consumed = consumedFrom(facts, /schedule-recurring/).length;
+  if (consumed < acknowledged)
+    check.lost(`${acknowledged} commands acknowledged, ${consumed} requests consumed`);
+  return check.done(acknowledged, consumed);
 }
 
-/** Ids of the messages that the inbox says were taken from these queues. */
-function takenFrom({ inbox }: Facts, queues: RegExp): string[] {
+/** Ids of the messages that the service consumed from these queues, according to its inbox. */
+function consumedFrom({ inbox }: Facts, queues: RegExp): string[] {
   return inbox.filter(({ queue }) => queues.test(queue)).map(({ messageId }) => messageId);
 }
 
@@ -166,7 +175,7 @@ function messagesOf({ published }: Facts, name: string): Facts['published'] {
   return published.filter((message) => message.name === name);
 }
 
-/** The events of one type. @param subject the member that says what the event tells of */
+/** The events of one type. @param subject the member with the id of the changed entity, e.g. `scheduleId` */
 function events(
   facts: Facts,
   name: string,

@@ -1,18 +1,18 @@
-/** The result of one comparison of acknowledgements with facts. */
+/** The result of comparing acknowledgements with facts. */
 export interface Check {
   readonly name: string;
-  /** What the platform had acknowledged, or was bound to do. */
+  /** Number of operations that the platform acknowledged, or was otherwise bound to do. */
   readonly acknowledged: number;
-  /** How many facts were compared with that. */
+  /** Number of facts that were compared with them. */
   readonly audited: number;
   readonly lost: number;
-  /** Null: repetition is impossible there, or has no meaning for this check. */
+  /** Null: duplicates are impossible, e.g. because of a unique key, or have no meaning for this check. */
   readonly duplicated: number | null;
-  /** Everything that is wrong, in words; also what is lost or duplicated. */
+  /** A sentence for each finding, including those counted as lost or duplicated. */
   readonly findings: readonly string[];
 }
 
-/** Collects what one comparison finds. */
+/** Collects the findings of one comparison. */
 export class CheckBuilder {
   readonly #name: string;
   readonly #findings: string[] = [];
@@ -28,8 +28,8 @@ export class CheckBuilder {
     this.wrong(`lost: ${what}`);
   }
 
-  /** Counts what was done more than once. @param found the findings; nothing may keep them from occurring */
-  noneTwice(found: Iterable<string>): void {
+  /** Adds duplicates as findings. Call it only if duplicates are possible: it makes the count non-null. */
+  addDuplicates(found: Iterable<string>): void {
     this.#duplicated ??= 0;
     for (const what of found) {
       this.#duplicated += 1;
@@ -41,8 +41,8 @@ export class CheckBuilder {
     this.#findings.push(what);
   }
 
-  /** Each expected key has to occur. @param nameOf what the finding calls it */
-  eachOf(
+  /** Adds a finding for each expected key that was not found. @param nameOf text of the key in the finding */
+  expectEach(
     expected: Iterable<string>,
     found: { has(key: string): boolean },
     nameOf = (key: string): string => key,
@@ -50,14 +50,14 @@ export class CheckBuilder {
     for (const key of expected) if (!found.has(key)) this.lost(nameOf(key));
   }
 
-  /** No key may occur more than once. */
-  atMostOnce(counts: ReadonlyMap<string, number>, describe = countedTimes): void {
+  /** Adds a finding for each key that occurs more than once. */
+  expectAtMostOnce(counts: ReadonlyMap<string, number>, describe = countedTimes): void {
     const repeated = [...counts].filter(([, count]) => count > 1);
-    this.noneTwice(repeated.map(([key, count]) => describe(key, count)));
+    this.addDuplicates(repeated.map(([key, count]) => describe(key, count)));
   }
 
-  /** Nothing may occur but what is expected. @param describe the finding */
-  nothingBut(
+  /** Adds a finding for each key that was not expected. @param describe text of the finding */
+  expectOnly(
     expected: { has(key: string): boolean },
     found: Iterable<string>,
     describe: (key: string) => string,
@@ -77,8 +77,8 @@ export class CheckBuilder {
   }
 }
 
-/** A comparison of nothing with nothing shows nothing: that is a finding too. */
-export function withFigures(check: Check): Check {
+/** Adds a finding to a check that compared nothing: an empty comparison proves nothing. */
+export function flagEmptyComparison(check: Check): Check {
   const { acknowledged, audited, findings } = check;
   if (acknowledged > 0 && audited > 0) return check;
   const finding = `nothing was compared: ${acknowledged} acknowledged, ${audited} audited`;
@@ -87,12 +87,12 @@ export function withFigures(check: Check): Check {
 
 const SHOWN = 20;
 
-/** A line for each finding, as reports have it. */
+/** One report line per finding. */
 export function findingLines({ name, findings }: Pick<Check, 'name' | 'findings'>): string[] {
   return findings.map((text) => `✘ ${name}: ${text}`);
 }
 
-/** The first findings of a check, and how many there are besides. */
+/** The first 20 findings of a check as report lines, then a line with the number of the others. */
 export function firstFindings(check: Pick<Check, 'name' | 'findings'>): string[] {
   const lines = findingLines(check);
   const more = lines.length - SHOWN;
@@ -103,7 +103,7 @@ function countedTimes(key: string, count: number): string {
   return `${key} (${count} times)`;
 }
 
-/** How often each key occurs. */
+/** Counts the occurrences of each key. */
 export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);

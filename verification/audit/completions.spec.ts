@@ -26,20 +26,20 @@ describe('auditCompletionInstants', () => {
     return auditCompletionInstants([operation], [completion], [event(completion.completedAtMs)], CLOCKS);
   };
 
-  it('lets a completion be dated between request and acknowledgement, by clocks that differ a little', () => {
+  it('accepts a date between request and acknowledgement, with a tolerance for clocks', () => {
     for (const afterMs of [920, 1_500, 2_080]) expect(audit(afterMs).findings).toEqual([]);
     expect(audit(8_000, null).findings).toEqual([]);
   });
 
-  it('finds one that is dated before or after', () => {
+  it('reports a completion dated before the request or after the acknowledgement', () => {
     for (const afterMs of [500, 2_500]) expect(audit(afterMs).findings).toHaveLength(1);
     expect(audit(9_500, null).findings).toHaveLength(1);
   });
 
-  it('finds an event with other instants than those stored', () => {
+  it('reports an event with other instants than those stored', () => {
     const completion = stored(1_500);
-    const findings = (told: ReturnType<typeof event>): readonly string[] =>
-      auditCompletionInstants([OPERATION], [completion], [told], CLOCKS).findings;
+    const findings = (published: ReturnType<typeof event>): readonly string[] =>
+      auditCompletionInstants([OPERATION], [completion], [published], CLOCKS).findings;
     expect(findings(event(completion.completedAtMs + 1))).toHaveLength(1);
     expect(findings(event(completion.completedAtMs, 6_000))).toHaveLength(1);
   });

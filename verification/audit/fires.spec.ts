@@ -35,7 +35,7 @@ describe('auditFires', () => {
   const audit = (stored: readonly Fire[], published: readonly Fire[] = stored) =>
     auditFires(PLANTED, { ended: ENDED, due, toleranceMs: 0 }, { stored, published });
 
-  it('is content when each minute fired once, whether or not the last one before the pause did', () => {
+  it('accepts one fire for each minute, with or without one for the last minute before the pause', () => {
     expect(audit(ALL, [fire(0), ...ALL])).toMatchObject({
       acknowledged: 3,
       audited: 3,
@@ -50,27 +50,27 @@ describe('auditFires', () => {
     expect(audit([]).lost).toBe(6);
   });
 
-  it('finds an occurrence that did not fire, and one that fired and was not published', () => {
+  it('finds an occurrence that did not fire, and a fire that was not published', () => {
     expect(audit([fire(0), fire(1)]).lost).toBe(2);
     expect(audit(ALL, [fire(0), fire(1)]).lost).toBe(1);
   });
 
-  it('finds what fired at an instant that is none, after the pause, or before its time', () => {
+  it('finds a fire between two due instants, after the pause, or early', () => {
     const between = fire(1.5);
     expect(audit([fire(0), fire(1), between, fire(2)]).findings).toHaveLength(1);
     expect(audit([...ALL, fire(4)]).findings).toHaveLength(1);
     expect(audit([fire(0), { ...fire(1), firedAtMs: NOW_MS }, fire(2)]).findings).toHaveLength(1);
   });
 
-  it('finds one that was published as two messages', () => {
+  it('finds a fire that was published as two messages', () => {
     expect(audit(ALL, [...ALL, fire(2, 'other')]).duplicated).toBe(1);
   });
 
-  it('finds one that was published and never recorded', () => {
+  it('finds a fire that was published but never recorded', () => {
     expect(audit(ALL, [...ALL, fire(3)]).findings).toHaveLength(1);
   });
 
-  it('finds occurrences of a facility published out of order, not those of different ones or repeated', () => {
+  it('finds fires of one facility out of order, but accepts a repeated publication', () => {
     expect(audit(ALL, [fire(1), fire(0), fire(2)]).findings).toHaveLength(1);
     expect(audit(ALL, [...ALL, fire(0)]).findings).toEqual([]);
   });

@@ -4,28 +4,28 @@ import type { DueInstants } from '#verification/oracle/schedules.ts';
 import { type Check, CheckBuilder, countBy } from './check.ts';
 import { firstPublished } from './messages.ts';
 
-/** A fire that was published. */
+/** A published fire. */
 interface PublishedFire {
   readonly facilityId: number;
   readonly scheduledAtMs: number;
   readonly messageId: string;
 }
 
-/** A fire as the scheduler has recorded it. */
+/** A fire in the scheduler's table. */
 export interface Fire extends PublishedFire {
   readonly firedAtMs: number;
 }
 
-/** What the scheduler has made of the planted triggers. */
+/** Fires of the planted triggers. */
 export interface Fires {
   readonly stored: readonly Fire[];
   readonly published: readonly PublishedFire[];
 }
 
 /**
- * Each planted trigger fired for every instant that its expression, zone and the clock say, once, not before
- * its time, under one message id, in order; nothing else fired.
- * @param toleranceMs how far clocks may differ, a stepped clock included
+ * Checks that each planted trigger fired for every due instant of its expression and zone: once, not early,
+ * under one message id and in order. Nothing else may have fired.
+ * @param toleranceMs maximum difference between clocks, including a clock step
  */
 export function auditFires(
   planted: readonly PlantedTrigger[],
@@ -41,23 +41,23 @@ export function auditFires(
     for (const scheduledAtMs of fires.due) expected.add(keyOf({ facilityId, scheduledAtMs }));
     for (const scheduledAtMs of fires.allowed) allowed.add(keyOf({ facilityId, scheduledAtMs }));
   }
-  // The table's key is this one too: only messages can be twice.
+  // task.fires has the same key, so only messages can be duplicated.
   const recorded = new Set(stored.map(keyOf));
   const firsts = firstPublished(published);
   const messages = countBy(firsts, keyOf);
-  check.eachOf(expected, recorded, (key) => `fire of ${key}`);
-  check.eachOf(expected, messages, (key) => `message of the fire of ${key}`);
-  check.atMostOnce(messages, (key, count) => `${key} was published as ${count} messages`);
+  check.expectEach(expected, recorded, (key) => `fire of ${key}`);
+  check.expectEach(expected, messages, (key) => `message of the fire of ${key}`);
+  check.expectAtMostOnce(messages, (key, count) => `${key} was published as ${count} messages`);
   const isDue = { has: (key: string): boolean => expected.has(key) || allowed.has(key) };
-  check.nothingBut(isDue, recorded, (key) => `${key} fired, and was not due`);
-  check.nothingBut(recorded, messages.keys(), (key) => `${key} was published and not recorded`);
+  check.expectOnly(isDue, recorded, (key) => `${key} fired but was not due`);
+  check.expectOnly(recorded, messages.keys(), (key) => `${key} was published but not recorded`);
   for (const fire of stored)
     if (fire.firedAtMs < fire.scheduledAtMs) check.wrong(`${keyOf(fire)} fired before its time`);
   for (const key of findDisorder(firsts)) check.wrong(`order: ${key} was published after a later one`);
   return check.done(expected.size, stored.length);
 }
 
-/** The last fire that each planted facility was bound to have. */
+/** The last expected fire of each planted facility, in ms since 1970. */
 export function lastFires(
   planted: readonly PlantedTrigger[],
   { ended, due }: { ended: FiresEnded; due: DueInstants },

@@ -11,12 +11,12 @@ import type { Fire } from './fires.ts';
 import type { StoredSchedule } from './instances.ts';
 import type { StoredFamily, StoredToken } from './sessions.ts';
 
-/** What the run left in databases, queues and ledgers. */
+/** The contents of databases, queues and the neighbours' ledgers at the end of a run. */
 export type Facts = Awaited<ReturnType<typeof gatherFacts>>;
 
 /**
- * Has the task database record every application of a business-unit change from now on, whatever the service
- * remembers. A change that writes several rows, or both tables, is one application.
+ * Installs a trigger that records each transaction in which a business-unit change takes effect,
+ * independently of the service's own inbox. A change that writes several rows in one transaction counts once.
  */
 export async function watchApplications(
   platform: PlatformUnderLoad,
@@ -34,14 +34,17 @@ export async function watchApplications(
   );
 }
 
-/** The number of rows in a table of the task service. @param condition SQL after the table's name */
+/**
+ * Counts rows in a table of the task service.
+ * @param condition SQL after the table name, e.g. a WHERE clause
+ */
 export async function countRows(platform: PlatformUnderLoad, table: string, condition = ''): Promise<number> {
   const sql = `SELECT count(*)::int AS rows FROM task.${table} ${condition}`;
   const [row] = await queryPersistently<{ rows: number }>(platform, 'task', sql);
   return row?.rows ?? 0;
 }
 
-/** True while somebody is writing to the task service's database. */
+/** True while a transaction is writing to the task service's database. */
 export async function isWriting(platform: PlatformUnderLoad): Promise<boolean> {
   const [row] = await queryPersistently<{ count: number }>(
     platform,
@@ -52,9 +55,9 @@ export async function isWriting(platform: PlatformUnderLoad): Promise<boolean> {
   return row?.count !== 0;
 }
 
-/** What an audit compares, by the service that keeps it; `id` is what the caller knows. */
+/** The queries behind the facts. `id` is the identifier that the caller knows. */
 const QUERIES = {
-  /** Writes of settings in the order of the history. */
+  /** Writes of settings, in the order of the history. */
   history: `SELECT setting_key AS "group", value_text::json #>> '{}' AS id, '"' || revision || '"' AS etag
     FROM settings.setting_history
     WHERE subsystem_key = '${SUBSYSTEM}' ORDER BY history_id`,
@@ -69,7 +72,7 @@ const QUERIES = {
       s.name, s.status,
       coalesce(array_agg((extract(epoch FROM due_at) * 1000)::float8) FILTER (WHERE i.status = 'Pending'), '{}') AS pending,
       coalesce(array_agg((extract(epoch FROM due_at) * 1000)::float8) FILTER (WHERE i.status <> 'Pending'), '{}') AS settled,
-      count(*) FILTER (WHERE i.status = 'Pending' AND due_at > now())::int AS coming
+      count(*) FILTER (WHERE i.status = 'Pending' AND due_at > now())::int AS "futureCount"
     FROM task.schedules AS s LEFT JOIN task.instances AS i
       ON i.schedule_id = s.schedule_id AND coalesce(cancellation_cause, 'Person') = 'Person'
     GROUP BY s.schedule_id`,
@@ -85,7 +88,7 @@ const QUERIES = {
   applications: 'SELECT event_id AS id FROM chaos.application',
 } as const;
 
-/** Reads everything; nothing may be under way any more. */
+/** Reads all facts. Call it after the drain: nothing may still be in progress. */
 export async function gatherFacts(platform: PlatformUnderLoad) {
   const read = <Row extends object>(service: ServiceName, query: keyof typeof QUERIES): Promise<Row[]> =>
     queryPersistently<Row>(platform, service, QUERIES[query]);
@@ -127,7 +130,7 @@ interface Entry<T> {
   readonly record: T;
 }
 
-/** Everything that a neighbour has received. */
+/** Reads all pages of a neighbour's ledger of received messages. */
 async function readLedger<T>(url: string, member: string): Promise<Entry<T>[]> {
   const found: Entry<T>[] = [];
   for (;;) {

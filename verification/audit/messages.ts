@@ -1,17 +1,17 @@
 import type { Operation } from '#verification/traffic/journal.ts';
 import { type Check, CheckBuilder, countBy } from './check.ts';
 
-/** A write as the store has it. */
+/** A stored write. */
 export interface StoredWrite {
   readonly id: string;
   readonly group: string;
 }
 
 /**
- * Compares writes with what is stored, given in the order in which the store made it: each acknowledged one
- * is there exactly once, one that nobody acknowledged at most once, nothing is there that nobody asked for,
- * and no write stands before one that had been acknowledged before it was asked for (so that the order is a
- * linearisation).
+ * Compares requested writes with stored ones. Each acknowledged write must be stored exactly once, each other
+ * requested write at most once, and nothing that was never requested. The stored order must be a
+ * linearisation: a write that was acknowledged before another was requested must precede it.
+ * @param stored in the order in which the store applied them
  */
 export function auditWrites(
   name: string,
@@ -22,24 +22,25 @@ export function auditWrites(
   const counts = countBy(stored, ({ id }) => id);
   const acknowledged = operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
   for (const { id, group } of acknowledged) if (!counts.has(id)) check.lost(`${id} of ${group}`);
-  check.atMostOnce(counts);
-  const asked = new Map(operations.map((operation) => [operation.id, operation]));
-  for (const { id, group } of stored) if (!asked.has(id)) check.wrong(`nobody asked for ${id} of ${group}`);
-  for (const finding of findDisorder(asked, stored)) check.wrong(finding);
+  check.expectAtMostOnce(counts);
+  const requested = new Map(operations.map((operation) => [operation.id, operation]));
+  for (const { id, group } of stored)
+    if (!requested.has(id)) check.wrong(`never requested: ${id} of ${group}`);
+  for (const finding of findDisorder(requested, stored)) check.wrong(finding);
   return check.done(acknowledged.length, stored.length);
 }
 
-/** Writes that stand in their group before one that was acknowledged before they were asked for. */
-function findDisorder(asked: ReadonlyMap<string, Operation>, stored: readonly StoredWrite[]): string[] {
+/** Finds writes that precede, in their group, a write that was acknowledged before they were requested. */
+function findDisorder(requested: ReadonlyMap<string, Operation>, stored: readonly StoredWrite[]): string[] {
   const findings: string[] = [];
   const earliest = new Map<string, Operation>();
   for (const { id, group } of stored.toReversed()) {
-    const operation = asked.get(id);
+    const operation = requested.get(id);
     if (operation === undefined) continue;
     const later = earliest.get(group);
     if (later !== undefined && (later.acknowledgedAtMs ?? Infinity) < operation.invokedAtMs)
       findings.push(
-        `order of ${group}: ${id} stands before ${later.id}, which was acknowledged before it was asked for`,
+        `order of ${group}: ${id} precedes ${later.id}, which was acknowledged before ${id} was requested`,
       );
     if (acknowledgedBefore(operation, later)) earliest.set(group, operation);
   }
@@ -50,7 +51,7 @@ function acknowledgedBefore(operation: Operation, other: Operation | undefined):
   return (operation.acknowledgedAtMs ?? Infinity) <= (other?.acknowledgedAtMs ?? Infinity);
 }
 
-/** The current value of each group has to be its last write. */
+/** Checks that the current value of each setting is its last write. */
 export function auditLastValues(current: ReadonlyMap<string, string>, stored: readonly StoredWrite[]): Check {
   const check = new CheckBuilder('settings: current value is the last in the history');
   const last = new Map(stored.map(({ group, id }) => [group, id]));
@@ -61,16 +62,16 @@ export function auditLastValues(current: ReadonlyMap<string, string>, stored: re
   return check.done(last.size, current.size);
 }
 
-/** An event as it was published: possibly several times, each time under the same id. */
+/** A published event. It may be published several times, always under the same id. */
 export interface Published {
   readonly messageId: string;
-  /** What the event tells of, e.g. a schedule's id. */
+  /** Id of the changed entity, e.g. of a schedule. */
   readonly subject: string;
 }
 
 /**
- * Compares committed facts with the events that tell of them: each fact has exactly one event (one id; it may
- * have been published more than once), and no event tells of something that did not happen.
+ * Compares committed facts with their events. Each fact must have exactly one event (one id, which may be
+ * published more than once), and each event must report a committed fact.
  */
 export function auditEvents(
   name: string,
@@ -80,15 +81,15 @@ export function auditEvents(
   const check = new CheckBuilder(name);
   const committed = new Set(facts);
   const counts = countBy(firstPublished(published), ({ subject }) => subject);
-  check.eachOf(committed, counts, (fact) => `the event of ${fact}`);
-  check.atMostOnce(counts, (subject, count) => `${subject} has ${count} events`);
-  check.nothingBut(committed, counts.keys(), (fact) => `an event tells of ${fact}, which did not happen`);
+  check.expectEach(committed, counts, (fact) => `the event of ${fact}`);
+  check.expectAtMostOnce(counts, (subject, count) => `${subject} has ${count} events`);
+  check.expectOnly(committed, counts.keys(), (fact) => `an event reports ${fact}, which did not happen`);
   return { ...check.done(committed.size, counts.size), deliveries: published.length };
 }
 
 /**
- * Compares what one receiver has taken with what was published for it: everything, and nothing else.
- * @param received as the receiver keeps it: once by each id, however often it came
+ * Checks that a receiver has consumed every message that was published for it, and no other.
+ * @param received the ids that it recorded: each once, however often the message was delivered
  */
 export function auditReceived(
   name: string,
@@ -96,15 +97,15 @@ export function auditReceived(
   received: readonly string[],
 ): Check {
   const check = new CheckBuilder(name);
-  const [sent, taken] = [new Set(published), new Set(received)];
-  check.eachOf(sent, taken);
-  check.nothingBut(sent, taken, (id) => `${id} was received and never published`);
-  return check.done(sent.size, taken.size);
+  const [sent, consumed] = [new Set(published), new Set(received)];
+  check.expectEach(sent, consumed);
+  check.expectOnly(sent, consumed, (id) => `${id} was received but never published`);
+  return check.done(sent.size, consumed.size);
 }
 
 /**
- * Compares what was asked for with what is stored under ids of which each can be there but once: everything
- * acknowledged is there, and nothing that nobody asked for.
+ * Checks that every acknowledged operation is stored, and nothing that was never requested. The ids are
+ * unique in the store, so duplicates are not checked.
  */
 export function auditStored(
   name: string,
@@ -113,15 +114,15 @@ export function auditStored(
 ): Check {
   const check = new CheckBuilder(name);
   const acknowledged = operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
-  check.eachOf(
+  check.expectEach(
     acknowledged.map(({ id }) => id),
     new Set(stored),
   );
-  check.nothingBut(new Set(operations.map(({ id }) => id)), stored, (id) => `nobody asked for ${id}`);
+  check.expectOnly(new Set(operations.map(({ id }) => id)), stored, (id) => `never requested: ${id}`);
   return check.done(acknowledged.length, stored.length);
 }
 
-/** The events in the order in which each was published first. */
+/** The first publication of each event, in the order of publication. */
 export function firstPublished<T extends { readonly messageId: string }>(published: readonly T[]): T[] {
   const firsts = new Map<string, T>();
   for (const event of published) if (!firsts.has(event.messageId)) firsts.set(event.messageId, event);

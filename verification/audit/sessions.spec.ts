@@ -14,17 +14,17 @@ const token = (jti: string, successorJti: string | null): StoredToken => ({
 const family = (revokedBecause: string | null = null) => [{ familyId: 'f', revokedBecause }];
 
 describe('auditSessions', () => {
-  it('is content with one chain that goes where the caller was told', () => {
+  it('accepts a single chain with the successors that the caller received', () => {
     const check = auditSessions([session()], [token('a', 'b'), token('b', null)], family());
     expect(check).toMatchObject({ acknowledged: 2, audited: 2, lost: 0, duplicated: 0, findings: [] });
   });
 
-  it('is content with a rotation that the caller never heard of', () => {
+  it('accepts a rotation whose response never reached the caller', () => {
     const tokens = [token('a', 'b'), token('b', 'c'), token('c', null)];
     expect(auditSessions([session()], tokens, family()).findings).toEqual([]);
   });
 
-  it('finds a token that the caller has and the store has not', () => {
+  it('finds a token of the caller that is not stored', () => {
     expect(auditSessions([session()], [token('a', null)], family())).toMatchObject({ lost: 1 });
     expect(auditSessions([session()], [], []).lost).toBe(2);
   });
@@ -34,12 +34,12 @@ describe('auditSessions', () => {
     expect(auditSessions([session()], forked, family()).duplicated).toBe(1);
   });
 
-  it('finds a successor of two tokens', () => {
+  it('finds a token that succeeds two others', () => {
     const merged = [token('a', 'b'), token('c', 'b'), token('b', null)];
     expect(auditSessions([session()], merged, family()).duplicated).toBeGreaterThan(0);
   });
 
-  it('finds a family that was revoked and whose holder did not do it', () => {
+  it('finds a family that was revoked, but not by its holder', () => {
     const tokens = [token('a', 'b'), token('b', null)];
     expect(auditSessions([session()], tokens, family('reuse')).findings).toHaveLength(1);
     expect(auditSessions([session('revoked')], tokens, family('revoked')).findings).toEqual([]);

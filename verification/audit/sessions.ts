@@ -1,23 +1,24 @@
 import type { Session } from '#verification/traffic/journal.ts';
 import { CheckBuilder, countBy, type Check } from './check.ts';
 
-/** A refresh token as the auth service's database has it. */
+/** A refresh token in the auth service's database. */
 export interface StoredToken {
   readonly jti: string;
   readonly familyId: string;
   readonly successorJti: string | null;
 }
 
-/** A family of refresh tokens; null when it was never revoked. */
+/** A family of refresh tokens. */
 export interface StoredFamily {
   readonly familyId: string;
+  /** Null: never revoked. */
   readonly revokedBecause: string | null;
 }
 
 /**
- * Compares sessions with their families: each token that somebody was given is there, each rotation went to
- * the successor that the caller was given, no family forked (every token follows one other, exactly one is
- * the youngest), and only families that their holders gave up are revoked.
+ * Compares sessions with their token families. Each issued token must be stored, each rotation must lead to
+ * the successor that the caller received, each family must be one unforked chain with exactly one first and
+ * one youngest token, and only families that their holders revoked may be revoked.
  */
 export function auditSessions(
   sessions: readonly Session[],
@@ -34,7 +35,7 @@ export function auditSessions(
     if (familyId === undefined) check.lost(`the first token ${session.firstJti}`);
     const because = familyId === undefined ? null : (revoked.get(familyId) ?? null);
     if (session.end === 'alive' && because !== null)
-      check.wrong(`family ${String(familyId)} is revoked (${because}), and its holder did not do it`);
+      check.wrong(`family ${String(familyId)} is revoked (${because}), but not by its holder`);
     for (const { presented, received } of session.rotations) {
       if (!stored.has(received)) check.lost(`token ${received}`);
       const successor = stored.get(presented)?.successorJti;
@@ -42,11 +43,11 @@ export function auditSessions(
         check.wrong(`token ${presented} was not rotated to ${received} but ${String(successor)}`);
     }
   }
-  check.noneTwice(findForks(tokens));
+  check.addDuplicates(findForks(tokens));
   return check.done(acknowledged, tokens.length);
 }
 
-/** Families that are not one chain. */
+/** Finds families that are not a single chain. */
 function findForks(tokens: readonly StoredToken[]): string[] {
   const successors = countBy(
     tokens.flatMap(({ successorJti }) => successorJti ?? []),
@@ -67,6 +68,6 @@ function findForks(tokens: readonly StoredToken[]): string[] {
 
 export function auditRevocations(acknowledged: readonly string[], stored: readonly string[]): Check {
   const check = new CheckBuilder('revocations: stored');
-  check.eachOf(acknowledged, new Set(stored));
+  check.expectEach(acknowledged, new Set(stored));
   return check.done(acknowledged.length, stored.length);
 }

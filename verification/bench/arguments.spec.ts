@@ -4,7 +4,7 @@ import { parseBenchArguments } from './arguments.ts';
 const KNOWN = ['settings-read', 'token-trust'];
 
 describe('arguments of npm run bench', () => {
-  it('mean everything, written down, when there are none', () => {
+  it('default to all benchmarks, with results written', () => {
     expect(parseBenchArguments([], KNOWN)).toEqual({
       list: false,
       ids: [],
@@ -15,12 +15,12 @@ describe('arguments of npm run bench', () => {
     });
   });
 
-  it('name benchmarks and the length of the run; a part of the table is not written down', () => {
+  it('name benchmarks and the length of the run; results of a part are not written', () => {
     const args = parseBenchArguments(['token-trust', '--rounds', '3', '--seconds', '0.5'], KNOWN);
     expect(args).toMatchObject({ ids: ['token-trust'], rounds: 3, seconds: 0.5, write: false });
   });
 
-  it('ask for a quick look, which is not written down', () => {
+  it('ask for a quick run, whose results are not written', () => {
     expect(parseBenchArguments(['--quick'], KNOWN)).toMatchObject({ rounds: 1, seconds: 0.5, write: false });
   });
 

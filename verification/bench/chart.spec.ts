@@ -20,7 +20,7 @@ describe('a bar chart', () => {
     expect(widths).toEqual([150, 300]);
   });
 
-  it('escapes what it is told', () => {
+  it('escapes titles and names', () => {
     const svg = barChart('a & b', { unit: 'ms', conditions: [], comparisons: [], contestants });
     expect(svg).toContain('a &#38; b');
     expect(svg).toContain('bare &#60;pg&#62;');

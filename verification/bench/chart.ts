@@ -9,8 +9,8 @@ const BAR_HEIGHT = 18;
 const COLOURS = ['#2563eb', '#94a3b8', '#cbd5e1', '#e2e8f0'];
 
 /**
- * A bar for each contestant, from zero, with a line from the worst to the best round. Plain SVG that reads on
- * light and dark pages.
+ * Draws a bar from zero for each contestant, with a line from the lowest to the highest round. Plain SVG that
+ * is readable on light and dark pages.
  */
 export function barChart(title: string, { unit, contestants }: ContestResult): string {
   const largest = Math.max(...contestants.map(({ spread }) => spread.max));

@@ -12,7 +12,7 @@ function contestant(name: string, figures: number[], journal: string[]) {
 }
 
 describe('a contest', () => {
-  it('warms up unmeasured, alternates the order, and judges the median of the ratios', async () => {
+  it('ignores the warm-up, alternates the order, and judges the median of the ratios', async () => {
     const journal: string[] = [];
     const contest: Contest = {
       unit: 'requests/s',
@@ -32,13 +32,13 @@ describe('a contest', () => {
     expect(result.comparisons[0]).toMatchObject({ ratio: { median: 0.9, min: 0.8, max: 1 }, met: true });
   });
 
-  it('can be against a constant, and be a goal that must not be exceeded', () => {
+  it('can compare with a constant, and have an upper bound as its goal', () => {
     const comparison = { title: '', of: 'effect', against: 2_000, goal: { atMost: 1 } } as const;
     expect(judge(comparison, new Map([['effect', [500, 3_000, 1_000]]])).met).toBe(true);
     expect(judge(comparison, new Map([['effect', [2_500, 3_000, 1_000]]])).met).toBe(false);
   });
 
-  it('can compare what a second process adds on both sides', () => {
+  it('can compare the gain by a second process on both sides', () => {
     const comparison = {
       title: '',
       of: ['two', 'one'],
@@ -49,7 +49,7 @@ describe('a contest', () => {
     expect(judge(comparison, figures)).toMatchObject({ ratio: { median: 0.75 }, met: false });
   });
 
-  it('does not compare with somebody who has no figures', () => {
+  it('refuses a comparison with a contestant without figures', () => {
     const comparison = { title: '', of: 'a', against: 'b', goal: { atLeast: 1 } } as const;
     expect(() => judge(comparison, new Map([['a', [1]]]))).toThrow(RangeError);
   });
@@ -63,7 +63,7 @@ describe('a contest', () => {
   });
 });
 
-describe('a run beside the best so far', () => {
+describe('compareWithBest', () => {
   const spread = (median: number) => ({ median, min: median, max: median });
   const resultOf = (bare: number) => [
     {
@@ -90,7 +90,7 @@ describe('a run beside the best so far', () => {
     },
   ];
 
-  it('names a bare side that is slower than half of it', () => {
+  it('names a bare side that is slower than half of its best rate', () => {
     const best = { 'settings-read, bare': 31_000 };
     expect(compareWithBest(resultOf(8_700), best)).toEqual({
       bestSeen: best,
@@ -98,7 +98,7 @@ describe('a run beside the best so far', () => {
     });
   });
 
-  it('raises it, and says nothing, where the machine is as fast', () => {
+  it('raises the best rate, and names nothing, if the machine is fast', () => {
     const best = { 'settings-read, bare': 31_000 };
     expect(compareWithBest(resultOf(16_000), best)).toEqual({ bestSeen: best, slowSides: [] });
     expect(compareWithBest(resultOf(32_000), best).bestSeen).toEqual({ 'settings-read, bare': 32_000 });

@@ -2,50 +2,50 @@ import { type Spread, spreadOf } from '#platform/statistics.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
 import { processorsBusy, processorTime, type ProcessorTime } from './processor-time.ts';
 
-/** Somebody who does the work: our service, a peer, or the bare machinery under both. */
+/** One side of a contest: our service, a peer, or the bare libraries under both. */
 export interface Contestant {
   /** Short name in tables: `settings-service`, `bare server`. */
   readonly name: string;
-  /** What exactly this side does, in a sentence. */
+  /** Describes exactly what this side does, in a sentence. */
   readonly does: string;
   /**
-   * Does the work for about `seconds` and returns its figure, in the contest's unit.
-   * @throws when a response is not the expected one
+   * Does the work for about `seconds`. Returns its figure in the contest's unit.
+   * @throws if a response is not the expected one
    */
   readonly measure: (seconds: number) => Promise<number>;
 }
 
-/** What is compared: a contestant's figure, or how many times another's it is. */
+/** One side of a comparison: a contestant's figure, or the quotient of two contestants' figures. */
 export type Side = string | readonly [of: string, against: string];
 
-/** A goal: the ratio of one side to another, or to a constant. */
+/** A comparison with a goal for the ratio of its two sides. */
 export interface Comparison {
-  /** What is compared, when a contest has more than one comparison. */
+  /** Distinguishes the comparisons of a contest. */
   readonly title: string;
-  /** Who is judged. */
+  /** The side that is judged: the dividend of the ratio. */
   readonly of: Side;
-  /** Who it is measured against, or a constant in the contest's unit. */
+  /** The divisor: another side, or a constant in the contest's unit. */
   readonly against: Side | number;
   readonly goal: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-/** Contestants that are ready to work, in turns. */
+/** Contestants that are ready to be measured in turn. */
 export interface Contest {
   /** Unit of every figure, e.g. `requests/s`. */
   readonly unit: string;
   readonly contestants: readonly Contestant[];
   readonly comparisons: readonly Comparison[];
-  /** What a reader must know to judge the figures: payload, connections, durability. */
+  /** Facts that a reader needs to interpret the figures: payload, connections, durability. */
   readonly conditions: readonly string[];
   /**
-   * Work that every round repeats but that has no end of its own (a start, a fixed amount of work) needs
-   * fewer rounds.
+   * Maximum number of rounds. Set for work whose duration is not `seconds`, e.g. a start or a fixed amount of
+   * work, which needs fewer rounds.
    */
   readonly maxRounds?: number;
   close(): Promise<void>;
 }
 
-/** The usual contest: what is ours comes first and is judged against the second. */
+/** The usual contest: the first contestant is ours, and is judged against the second. */
 export function firstAgainstSecond(
   title: string,
   goal: Comparison['goal'],
@@ -57,7 +57,7 @@ export function firstAgainstSecond(
 
 type Closable = { close(): Promise<unknown> } | { stop(): Promise<unknown> } | { end(): Promise<unknown> };
 
-/** Ends things one after the other: what loads a server before the server. */
+/** Returns a function that closes the parts in order. Pass load generators before their servers. */
 export function closing(...parts: readonly Closable[]): () => Promise<void> {
   return async () => {
     for (const part of parts) {
@@ -73,11 +73,11 @@ export interface Benchmark {
   readonly id: string;
   readonly title: string;
   /**
-   * Runs when the other benchmarks' servers have ended: what they have left to do, e.g. vacuum, would take
-   * its processors. Comes last.
+   * True: runs after the servers of the other benchmarks have ended, because their background work, e.g.
+   * vacuum, would use its processors. Such a benchmark must come last.
    */
   readonly standsAlone?: true;
-  /** @param servers closed where a benchmark stands alone */
+  /** @param servers already closed if `standsAlone` */
   prepare(servers: PrivateServers): Promise<Contest>;
 }
 
@@ -91,8 +91,8 @@ export interface ComparisonResult extends Comparison {
 }
 
 /**
- * Lets the contestants work in turns, each round in the opposite order of the one before, so that what drifts
- * on the machine falls on all. A warm-up round comes first, unless one round is all.
+ * Measures the contestants in turn. Each round reverses the order, so that drift of the machine affects all
+ * equally. A warm-up round comes first, unless there is only one round.
  */
 export async function runContest(
   contest: Contest,
@@ -119,7 +119,7 @@ export async function runContest(
     unit: contest.unit,
     conditions: contest.conditions,
     contestants: sides.map(({ name, does, figures, busy }) => {
-      // Processors kept busy, medians over the rounds; null where the system does not tell.
+      // Busy processors, as medians of the rounds. Null on systems without /proc.
       return { name, does, figures, spread: spreadOf(figures), processors: medianOf(busy) };
     }),
     comparisons: contest.comparisons.map((comparison) => judge(comparison, figuresOf)),
@@ -149,8 +149,8 @@ function medianOf(rounds: readonly ProcessorTime[]): ProcessorTime | null {
 }
 
 /**
- * The ratio of each round's two figures, which stood next to each other in time; the goal is judged by their
- * median.
+ * Computes the ratio of each round, whose figures were measured in succession, and judges the median by the
+ * goal.
  */
 export function judge(
   comparison: Comparison,
@@ -174,10 +174,12 @@ export function judge(
   };
 }
 
-/** Highest medians so far of what ours is measured against by rate, by benchmark and name. */
+/** The highest medians so far of sides that ours is compared with by rate, keyed by `<benchmark>, <name>`. */
 export type BestSeen = Readonly<Record<string, number>>;
 
-/** Adds a run to the best so far. `slowSides` names those that came to less than half of it. */
+/**
+ * Merges a run into the best medians so far. `slowSides` lists sides that reached less than half of theirs.
+ */
 export function compareWithBest(
   benchmarks: readonly { readonly id: string; readonly result: ContestResult }[],
   before: BestSeen,
@@ -201,7 +203,7 @@ export function compareWithBest(
   return { bestSeen, slowSides };
 }
 
-/** Three significant digits below 1000, whole numbers above. */
+/** Formats a figure with three significant digits below 1000, and as a whole number above. */
 export function formatFigure(value: number): string {
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
   return String(Number(value.toPrecision(3)));

@@ -6,7 +6,7 @@ import { HttpLoad } from './load.ts';
 const STALL_MS = 200;
 
 describe('a load at a fixed rate', () => {
-  it('counts the wait of every request that falls due while one stalls', async () => {
+  it('measures the wait of every request that is due while another stalls', async () => {
     let requests = 0;
     const server = createServer((_request, response) => {
       requests += 1;
@@ -18,8 +18,8 @@ describe('a load at a fixed rate', () => {
     try {
       const latenciesMs = await load.runAtRate(0.4, 100, () => ({ method: 'GET', path: '/', expect: 200 }));
       expect(latenciesMs).toHaveLength(40);
-      // One connection: what falls due every 10 ms of the stall's first half waits for at least the other
-      // half.
+      // One connection: the requests that are due in the first half of the stall, every 10 ms, wait for at
+      // least its second half.
       expect(latenciesMs.filter((ms) => ms >= STALL_MS / 2).length).toBeGreaterThanOrEqual(10);
     } finally {
       await load.close();

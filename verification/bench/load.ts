@@ -2,26 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Dispatcher, Pool } from 'undici';
 
-/** One request of a load; a function of its number, so that each can differ. */
+/** One request of a load. */
 export interface LoadRequest {
   readonly method: 'GET' | 'PUT' | 'POST';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The only status that counts as done; any other ends the benchmark. */
+  /** The only accepted status. Any other fails the benchmark. */
   readonly expect: number;
 }
 
 /** The result of a load. */
 export interface LoadResult {
   readonly perSecond: number;
-  /** Of every piece of work, in milliseconds. */
+  /** Latency of each piece of work. */
   readonly latenciesMs: readonly number[];
 }
 
 /**
- * Has each of `workers` repeat `work` for about `seconds`.
- * @param work gets the number of the worker, and of its repetition from 0
+ * Repeats `work` with `workers` concurrent workers for about `seconds`.
+ * @param work receives the number of the worker and of the repetition, from 0
  */
 export async function repeat(
   seconds: number,
@@ -53,24 +53,24 @@ export class HttpLoad {
   }
 
   /**
-   * Sends requests for `seconds`. `next` is called with the number of the connection and of the request on
-   * it.
-   * @throws {Error} at the first response that is not the expected one
+   * Sends requests for `seconds`.
+   * @param next receives the number of the connection, and of the request on it
+   * @throws {Error} at the first unexpected response
    */
   run(seconds: number, next: (connection: number, count: number) => LoadRequest): Promise<LoadResult> {
     return repeat(seconds, this.#connections, (connection, count) => this.send(next(connection, count)));
   }
 
-  /** A measurement: as many of this request per second as it can send. */
+  /** Returns a measurement: the maximum number of these requests per second. */
   rate(request: LoadRequest): (seconds: number) => Promise<number> {
     return async (seconds) => (await this.run(seconds, () => request)).perSecond;
   }
 
   /**
-   * Starts `perSecond` requests a second whether or not those before have been answered, as callers do that
-   * know nothing of each other. Gives the latency of each in ms from the instant at which it was due, to the
-   * millisecond: whatever held it up counts, this program too.
-   * @throws {Error} at the first response that is not the expected one
+   * Starts `perSecond` requests a second, whether or not earlier ones have a response, like independent
+   * callers. Returns the latency of each in ms from the instant at which it was due, with an accuracy of 1
+   * ms. Delays in this program count too.
+   * @throws {Error} at the first unexpected response
    */
   async runAtRate(
     seconds: number,
@@ -78,8 +78,8 @@ export class HttpLoad {
     next: (request: number) => LoadRequest,
   ): Promise<number[]> {
     const latenciesMs: number[] = [];
-    // Only what is in flight: a promise kept for each request would make this program collect garbage while
-    // it measures.
+    // Keep only promises in flight. A promise for each request would cause garbage collections during the
+    // measurement.
     const inFlight = new Set<Promise<void>>();
     const startedAtMs = performance.now();
     const sendDue = async (request: number, dueAtMs: number): Promise<void> => {
@@ -92,7 +92,7 @@ export class HttpLoad {
       while (performance.now() < dueAtMs) await sleep(1);
       const sent = sendDue(request, dueAtMs);
       inFlight.add(sent);
-      // A failed one stays and is thrown below.
+      // A rejected promise stays in the set, so that it is thrown below.
       sent.then(
         () => inFlight.delete(sent),
         () => undefined,
@@ -102,7 +102,7 @@ export class HttpLoad {
     return latenciesMs;
   }
 
-  /** One request; returns the body. @throws {Error} when the status is not the expected one */
+  /** Sends one request and returns the body. @throws {Error} on an unexpected status */
   async send({ expect: expected, ...request }: LoadRequest): Promise<string> {
     const options: Dispatcher.RequestOptions = { ...request, headers: request.headers ?? null };
     const { statusCode, body } = await this.#pool.request(options);
@@ -111,7 +111,7 @@ export class HttpLoad {
     throw new Error(`${request.method} ${request.path} returned ${statusCode}: ${text.slice(0, 300)}`);
   }
 
-  /** One request; returns the status, whatever it is. */
+  /** Sends one request and returns the status. */
   async status(request: Omit<LoadRequest, 'expect'>): Promise<number> {
     const { statusCode, body } = await this.#pool.request({ ...request, headers: request.headers ?? null });
     await body.dump();
@@ -123,12 +123,12 @@ export class HttpLoad {
   }
 }
 
-/** Work on one database connection; called over and over. */
+/** Work on one database connection, called repeatedly. */
 export type SqlWork = (client: pg.PoolClient, worker: number, count: number) => Promise<unknown>;
 
 /**
- * The bare limit under a service: `pg` and nothing else, as many in flight and as many connections as the
- * service has.
+ * The bare limit of a service: `pg` alone, with the same concurrency and number of connections as the
+ * service.
  */
 export class SqlLoad {
   readonly #pool: pg.Pool;
@@ -139,7 +139,7 @@ export class SqlLoad {
     this.#workers = workers;
   }
 
-  /** How often `work` was done per second. */
+  /** Repeats `work` and returns its rate per second. */
   async run(seconds: number, work: SqlWork): Promise<number> {
     const { perSecond } = await repeat(seconds, this.#workers, async (worker, count) => {
       const client = await this.#pool.connect();

@@ -1,7 +1,4 @@
-/**
- * `npm run bench`: measures the platform side by side with peers and bare limits, and writes
- * docs/performance.md.
- */
+/** `npm run bench`: measures the platform beside peers and bare limits, and writes docs/performance.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BrokerManagement } from '#platform/broker-management.ts';
@@ -89,7 +86,7 @@ async function runAll(servers: PrivateServers, args: BenchArguments): Promise<vo
     try {
       results.push(await runOne(servers, benchmark, args));
     } catch (error) {
-      // The others have still something to say.
+      // The other benchmarks can still have results.
       console.error(`  ✘ ${benchmark.id} has no result: ${String(error)}`);
       process.exitCode = 1;
     }

@@ -5,7 +5,7 @@ import type { Variables } from '#platform/state-folder.ts';
 import type { PrivateServers, TestPlatform } from '#platform/test-platform.ts';
 import type { Contestant } from './contest.ts';
 
-/** Has a program measure and returns the figure. @throws when it cannot */
+/** Runs a measurement of a program and returns the figure. @throws {Error} if it fails */
 export async function measureAt(url: string, measurement: string, seconds: number): Promise<number> {
   const query = new URLSearchParams({ name: measurement, seconds: String(seconds) });
   const response = await fetch(`${url}/measure?${query.toString()}`);
@@ -14,12 +14,12 @@ export async function measureAt(url: string, measurement: string, seconds: numbe
   return Number(text);
 }
 
-/** A contestant whose figure is the program's measurement of that name. */
+/** A contestant whose figure is the measurement `name` of a program. */
 export function measuredBy({ url }: Program, name: string, does: string): Contestant {
   return { name, does, measure: (seconds) => measureAt(url, name, seconds) };
 }
 
-/** Starts the bundle of `programs/<name>.ts`, which measures what it imports, on request. */
+/** Starts the bundle of `programs/<name>.ts`, which measures its imports on request. */
 export function startMeasuredProgram(
   servers: PrivateServers,
   name: string,
@@ -29,8 +29,8 @@ export function startMeasuredProgram(
 }
 
 /**
- * Starts the task service whose parts are measured one by one, on the platform's migrated database. The auth
- * service has to run: it is asked for revocations all the time, as in production.
+ * Starts the program that measures parts of the task service, on the platform's migrated database. The auth
+ * service must be running, because the program polls its revocations as in production.
  */
 export function startTaskParts(
   servers: PrivateServers,

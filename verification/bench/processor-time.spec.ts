@@ -7,7 +7,7 @@ const { it: itWithProc } = testsThatNeed(
 );
 
 describe('processor time', () => {
-  it('is added up by role over the processes below the root and their ended children, and no others', () => {
+  it('is summed by role over the descendants of the root and their ended children only', () => {
     const made = (pid: number, parent: number, name: string, endedChildrenCpuSeconds = 0) => ({
       pid,
       parent,
@@ -26,7 +26,7 @@ describe('processor time', () => {
     expect(sumByRole(processes, 10)).toEqual({ program: 1, postgresql: 7, rabbitmq: 1, load: 1 });
   });
 
-  it('becomes processors kept busy; who ended in between is not counted below nothing', () => {
+  it('is converted to busy processors, never negative if a process has ended', () => {
     const before = { program: 5, postgresql: 1, rabbitmq: 0, load: 1 };
     const after = { program: 3, postgresql: 2, rabbitmq: 0, load: 5 };
     expect(processorsBusy(before, after, 4)).toEqual({ program: 0, postgresql: 0.25, rabbitmq: 0, load: 1 });

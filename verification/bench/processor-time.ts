@@ -1,6 +1,6 @@
 import { findStat, listPids, type ProcessStat } from '#platform/proc.ts';
 
-/** Seconds of processor time, or processors kept busy: who spent them. */
+/** Seconds of processor time, or numbers of busy processors, by role. */
 export interface ProcessorTime {
   /** The program under measurement: ours or the peer. */
   readonly program: number;
@@ -14,10 +14,7 @@ type ProcessTime = Pick<ProcessStat, 'pid' | 'parent' | 'name' | 'cpuSeconds' | 
 
 const NOTHING: ProcessorTime = { program: 0, postgresql: 0, rabbitmq: 0, load: 0 };
 
-/**
- * What this process and all below it have used so far. Null where the system does not tell (it is read from
- * /proc).
- */
+/** Reads the processor time of this process and its descendants from /proc. Null on systems without /proc. */
 export function processorTime(): ProcessorTime | null {
   if (process.platform !== 'linux') return null;
   const processes = listPids()
@@ -26,7 +23,7 @@ export function processorTime(): ProcessorTime | null {
   return sumByRole(processes, process.pid);
 }
 
-/** Processors kept busy between two readings. */
+/** Number of busy processors between two readings. */
 export function processorsBusy(before: ProcessorTime, after: ProcessorTime, seconds: number): ProcessorTime {
   const busy = (role: keyof ProcessorTime): number => Math.max(0, after[role] - before[role]) / seconds;
   return {
@@ -38,8 +35,8 @@ export function processorsBusy(before: ProcessorTime, after: ProcessorTime, seco
 }
 
 /**
- * Adds up the root and its descendants, and what ended below the latter; programs that the root itself has
- * ended are over.
+ * Sums the root, its descendants, and the ended children of the descendants. Ended children of the root do
+ * not count.
  */
 export function sumByRole(processes: readonly ProcessTime[], root: number): ProcessorTime {
   const total = { ...NOTHING };
@@ -54,6 +51,6 @@ export function sumByRole(processes: readonly ProcessTime[], root: number): Proc
 function roleOf({ pid, name }: ProcessTime, root: number): keyof ProcessorTime {
   if (pid === root) return 'load';
   if (name === 'postgres') return 'postgresql';
-  // Unpacked in private, its programs are started by their own loader.
+  // The programs of a privately unpacked RabbitMQ are started by their own loader.
   return name === 'beam.smp' || name.startsWith('ld-linux-') ? 'rabbitmq' : 'program';
 }

@@ -13,7 +13,7 @@ import {
   formatFigure,
 } from './contest.ts';
 
-/** Everything of one run, as docs/benchmarks/results.json keeps it. */
+/** All results of one run, as saved in docs/benchmarks/results.json. */
 type RunResults = ReturnType<typeof describeRun>;
 
 export interface BenchmarkResult {
@@ -30,8 +30,7 @@ const RESULTS_BEGIN = '<!-- benchmark results: written by npm run bench -->';
 const RESULTS_END = '<!-- end of benchmark results -->';
 
 /**
- * The results as Markdown: where they were measured, and one row for each comparison with what both sides
- * did.
+ * Renders the results as Markdown: the machine, one row for each comparison, and a description of each side.
  */
 export function markdownResults({ machine, versions, ...run }: RunResults): string {
   const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
@@ -69,17 +68,17 @@ function bestSeenBefore(): BestSeen {
   return bestSeen;
 }
 
-/** `≥ 0.85×` */
+/** E.g. `≥ 0.85×`. */
 export function goalText({ goal }: Pick<ComparisonResult, 'goal'>): string {
   return 'atLeast' in goal ? `≥ ${goal.atLeast}×` : `≤ ${goal.atMost}×`;
 }
 
-/** `0.91× (0.85–0.97)` */
+/** E.g. `0.91× (0.85–0.97)`. */
 export function ratioText({ ratio }: Pick<ComparisonResult, 'ratio'>): string {
   return `${ratio.median.toFixed(2)}× (${ratio.min.toFixed(2)}–${ratio.max.toFixed(2)})`;
 }
 
-/** Describes this machine, the versions and the commit, around the results. */
+/** Adds this machine, the versions and the commit to the results. */
 export function describeRun(
   benchmarks: readonly BenchmarkResult[],
   servers: Readonly<Record<string, string>>,
@@ -111,7 +110,7 @@ function packageVersions(): Record<string, string> {
   };
 }
 
-/** Writes the results into docs/performance.md, and beside it the charts and the raw results. */
+/** Writes the results into docs/performance.md, and the charts and raw results into docs/benchmarks/. */
 export async function writeReport(run: RunResults): Promise<void> {
   mkdirSync(CHARTS, { recursive: true });
   for (const { id, title, result } of run.benchmarks) {

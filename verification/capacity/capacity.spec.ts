@@ -31,7 +31,7 @@ const ONE_OF_EACH = { auth: 1, settings: 1, task: 1 };
 const DAY_SECONDS = 86_400;
 
 describe('what a workload needs', () => {
-  it('is what the tables of docs/scaling.md give by hand', () => {
+  it('equals the sum computed by hand from the tables of docs/scaling.md', () => {
     const need = needOf(workload({ facilities: 1e4, schedules: 1e5, days: 335 }));
     expect(need.rows['task.instances']).toBe(365 * 1e5);
     expect(need.gigabytes).toBeCloseTo(13.4, 0);
@@ -45,13 +45,13 @@ describe('what a workload needs', () => {
     expect(half / without).toBeGreaterThan(5);
   });
 
-  it('is something without any user', () => {
+  it('is not zero without users', () => {
     const { cores } = needOf(workload({}), ONE_OF_EACH);
     expect(cores.settings).toBeCloseTo(idlePriceOf('settings-service').cores.settings, 6);
     expect(Math.min(cores.auth, cores.task, cores.postgresql)).toBeGreaterThan(0);
   });
 
-  it('is less for a request that comes while the replica is busy', () => {
+  it('is less per request while the replica is busy', () => {
     const reads = (perSecond: number): number => {
       const { cores } = needOf(workload({ users: perSecond * DAY_SECONDS, reads: 1 }), ONE_OF_EACH);
       return ((cores.settings - idlePriceOf('settings-service').cores.settings) * 1e6) / perSecond;
@@ -62,7 +62,7 @@ describe('what a workload needs', () => {
     expect(reads(5_000)).toBeLessThan(reads(500));
   });
 
-  it('is replicas of which one may be lost', () => {
+  it('includes a spare replica of each service', () => {
     expect(needOf(workload({})).replicas).toEqual({ auth: 2, settings: 2, task: 2 });
     const { replicas, cores } = needOf(workload({ users: 1e6, signIns: 10, passwordShare: 1 }));
     expect(cores.auth / (replicas.auth - 1)).toBeLessThan(0.6);
@@ -82,13 +82,12 @@ describe('what a workload needs', () => {
 });
 
 describe('a price', () => {
-  // Measured by the bench, in another run of the same machine than the costs: at this rate so many processors
-  // were busy.
+  // The bench measured rates and busy processors on the same machine, but in a different run than the costs.
   it.each([
     ['settings-read', 'settings-service', 'getSettingValue'],
     ['settings-write', 'settings-service', 'putSetting'],
     ['token-refresh', 'auth-service', 'refreshToken'],
-  ] as const)('of a busy service is what %s measured, within a quarter', (benchmark, contestant, work) => {
+  ] as const)('of a busy service is within 25 %% of the measurement by %s', (benchmark, contestant, work) => {
     const { rate, service, postgresql } = measuredPoint(benchmark, contestant);
     const { whenBusy } = priceOf(work);
     const deviation = (rate * (whenBusy.service + whenBusy.postgresql)) / 1e6 / (service + postgresql);
@@ -96,12 +95,12 @@ describe('a price', () => {
     expect(deviation).toBeLessThan(1.25);
   });
 
-  it('is asked for by a name that the page has', () => {
+  it('is refused for an unknown name', () => {
     expect(() => priceOf('noSuchOperation' as Work)).toThrow('docs/ has no figures of noSuchOperation');
     expect(() => idlePriceOf('no such process')).toThrow('docs/ has no figures of no such process');
   });
 
-  it('is there for whatever a workload does', () => {
+  it('exists for all work of a workload', () => {
     const rates = ratesOf(workload({}));
     for (const work of Object.keys(rates) as Work[]) expect(priceOf(work).service).toBeGreaterThan(0);
     expect(PACED_OPERATIONS.filter(({ id }) => rates[id as Work] === undefined)).toEqual([]);
@@ -115,7 +114,7 @@ describe('the comparison with a measured mix', () => {
       .filter(({ isWithin, isJudged }) => isJudged && !isWithin)
       .map(({ name }) => name);
 
-  it('bears 1.3 times too much or too little, no more', () => {
+  it('tolerates a factor of 1.3 in both directions', () => {
     expect(failing({ auth: 0.129, settings: 0.078 })).toEqual([]);
     expect(failing({ auth: 0.131, settings: 0.076, postgresql: 0.2 })).toEqual([
       'auth-service',
@@ -125,13 +124,13 @@ describe('the comparison with a measured mix', () => {
     expect(failing({ task: NaN })).toEqual(['task-service']);
   });
 
-  it('shows figures that can be read', () => {
+  it('rounds figures to two significant digits', () => {
     expect([0.0312, 12.34, 987_654].map(readable)).toEqual(['0.031', '12', '990,000']);
   });
 });
 
 describe('docs/capacity.md', () => {
-  it('names each input with what is typical', () => {
+  it('lists each input with its typical value', () => {
     const page = readFileSync(join(WORKSPACE, 'docs/capacity.md'), 'utf8');
     const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()));
     const documented = rows.filter(([, first = '']) => first.startsWith('`--'));

@@ -6,9 +6,9 @@ import { ratesOf, REQUESTS, type Work, type Workload } from './workload.ts';
 
 export type Replicas = Readonly<Record<ServiceName, number>>;
 
-/** What a workload needs while its busiest hour and the fires of all facilities fall together. */
+/** The resources that a workload needs if its busiest hour coincides with the fires of all facilities. */
 export interface Need extends Storage {
-  /** Processors kept busy, by all replicas of a service together. */
+  /** Busy processors, of all replicas of a service together. */
   readonly cores: ByPart;
   readonly replicas: Replicas;
   /** Resident memory of all replicas of a service together, in MB. */
@@ -17,10 +17,10 @@ export interface Need extends Storage {
   readonly messagesPerSecond: number;
 }
 
-/** A replica is given another one when it keeps this much of a processor busy. One more may be lost. */
+/** Maximum busy processors per replica. If it is exceeded, the service needs another replica. */
 const CORES_PER_REPLICA = 0.6;
 
-/** @param replicas those that there are; without: as many as it takes */
+/** Computes the need of a workload. @param replicas by default the computed number */
 export function needOf(workload: Workload, replicas = replicasFor(workload)): Need {
   const rates = ratesOf(workload);
   const cores = byPart((part) => coresOf(part, rates, replicas));
@@ -43,10 +43,7 @@ export function needOf(workload: Workload, replicas = replicasFor(workload)): Ne
 
 const WORK: readonly Work[] = SERVICE_NAMES.flatMap((service): readonly Work[] => REQUESTS[service]);
 
-/**
- * Processors that the requests of a service keep busy, at an ordinary pace and when all of its replicas are
- * busy.
- */
+/** Busy processors for the requests of a service: at an ordinary pace, and if all its replicas are busy. */
 interface Demand {
   readonly paced: number;
   readonly whenBusy: number;
@@ -63,9 +60,11 @@ function demandOf(service: ServiceName, rates: Rates): Demand {
   };
 }
 
-/** How busy (0–1) each of so many replicas is with requests. One that comes while the replica is busy costs
- *  `whenBusy`, another one
- *  `paced`: busy = paced · (1 − busy) + whenBusy · busy. */
+/**
+ * Share (0–1) of the time for which each replica is busy with requests. A request costs `whenBusy` if it
+ * arrives while the replica is busy, otherwise `paced`. Solves
+ * replicas · busy = paced · (1 − busy) + whenBusy · busy.
+ */
 function busyShare({ paced, whenBusy }: Demand, replicas: number): number {
   return paced / (replicas + paced - whenBusy);
 }
@@ -89,8 +88,7 @@ function coresOfServer(server: 'postgresql' | 'rabbitmq', rates: Rates, replicas
 }
 
 /**
- * What the processes keep busy at this part without a request: their own work, and what they ask of others
- * all the time.
+ * Busy processors of a part without requests: its own background work, and that caused by other processes.
  */
 function idleCores(part: Part, rates: Rates, replicas: Replicas): number {
   const watched = rates.listChanges > 0 ? replicas.settings : 0;
@@ -101,7 +99,7 @@ function idleCores(part: Part, rates: Rates, replicas: Replicas): number {
   );
 }
 
-/** As many as it takes for none to be busier than it may, and one more. */
+/** The smallest number of replicas that keeps each below its maximum, plus one spare. */
 function replicasFor(workload: Workload): Replicas {
   const rates = ratesOf(workload);
   const needed = (service: ServiceName): number => {
@@ -112,7 +110,7 @@ function replicasFor(workload: Workload): Replicas {
   return { auth: needed('auth'), settings: needed('settings'), task: needed('task') };
 }
 
-/** Connections of PostgreSQL while one service is rolled out, and what they take, in MB. */
+/** Number of connections of PostgreSQL while one service is rolled out, and their memory in MB. */
 export function connectionsOf(
   { replicas }: Need,
   poolSize: number,
@@ -127,7 +125,7 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
 }
 
-/** What one node of each kind bears. */
+/** The limits of one PostgreSQL and one broker. */
 export interface Limits {
   readonly cores: number;
   readonly gigabytes: number;
@@ -135,7 +133,7 @@ export interface Limits {
   readonly messagesPerSecond: number;
 }
 
-/** The limit of one PostgreSQL or broker that a need comes closest to, and how much of it is used. */
+/** Returns the limit that a need comes closest to, and the used share of it. */
 export function firstLimit(need: Need, limits: Limits): { readonly name: string; readonly used: number } {
   const used = {
     'PostgreSQL cores': need.cores.postgresql / limits.cores,
@@ -147,7 +145,7 @@ export function firstLimit(need: Need, limits: Limits): { readonly name: string;
   return { name, used: share };
 }
 
-/** The workload that fills its largest table with so many rows, all quantities in the same proportion. */
+/** Scales all quantities of a workload proportionally, so that its largest table has `rows` rows. */
 export function scaledTo(rows: number, workload: Workload): Workload {
   const factor = rows / Math.max(...Object.values(storageOf(workload).rows));
   const { facilities, users, schedules, settings } = workload;

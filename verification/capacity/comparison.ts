@@ -1,22 +1,22 @@
 import { type ByPart, PARTS } from '#verification/bench/costs/usage.ts';
 
-/** A figure that was computed beside the one that was measured. */
+/** A computed figure and a measured one. */
 export interface Comparison {
   readonly name: string;
   readonly predicted: number;
   readonly measured: number;
-  /** Predicted : measured. */
+  /** Predicted divided by measured. */
   readonly ratio: number;
-  /** False: only shown. */
+  /** False: the figure is only shown. */
   readonly isJudged: boolean;
   readonly isWithin: boolean;
 }
 
-/** What is computed may be so many times too much or too little. */
+/** Maximum factor between computed and measured figures, in both directions. */
 export const TOLERANCE = 1.3;
 
 /**
- * Compares the processors kept busy. RabbitMQ's are only shown: other systems publish and consume there too.
+ * Compares busy processors. RabbitMQ's are only shown, because other systems publish and consume there too.
  */
 export function compareCores(predicted: ByPart, measured: ByPart): Comparison[] {
   return PARTS.map((part) => {
@@ -27,7 +27,7 @@ export function compareCores(predicted: ByPart, measured: ByPart): Comparison[] 
       measured: measured[part],
       ratio,
       isJudged: part !== 'rabbitmq',
-      // Written so that a ratio that is no number is not within.
+      // False for NaN.
       isWithin: ratio <= TOLERANCE && ratio >= 1 / TOLERANCE,
     };
   });
@@ -41,7 +41,7 @@ export const NAMES: Readonly<Record<keyof ByPart, string>> = {
   rabbitmq: 'RabbitMQ',
 };
 
-/** Two significant digits, without exponent. */
+/** Formats a figure with two significant digits and without an exponent. */
 export function readable(figure: number): string {
   return figure.toLocaleString('en-US', { maximumSignificantDigits: 2 });
 }

@@ -1,4 +1,7 @@
-/** `npm run capacity`: what a workload needs, by the measured costs in docs/; and whether that is so. */
+/**
+ * `npm run capacity`: computes the need of a workload from the measured costs in docs/, or verifies it by a
+ * run.
+ */
 import { InvalidArgumentError, type Command } from 'commander';
 import { commandLine, onEndSignal, runMain, textTable } from '#platform/command-line.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
@@ -30,7 +33,7 @@ function readArguments(): Workload & Flags {
   const command = commandLine(
     'npm run capacity',
     '[-- flags]',
-    'Computes what a workload needs in its busiest hour, from measured costs. With --measure it plays that hour and compares.',
+    'Computes the resources that a workload needs in its busiest hour, from measured costs. With --measure it generates the load of that hour and compares.',
   );
   for (const [name, [typical, help]] of Object.entries(INPUTS))
     command.option(`--${flagOf(name)} <n>`, help, number, typical);
@@ -39,20 +42,20 @@ function readArguments(): Workload & Flags {
 
 function addFlags(command: Command): Command {
   return command
-    .option('--pool-size <n>', 'connections of a replica (DATABASE_POOL_SIZE)', number, 20)
-    .option('--cores <n>', 'of one PostgreSQL', number, 16)
-    .option('--gigabytes <n>', 'of its disk', number, 2_000)
-    .option('--wal-megabytes-per-second <n>', 'that it writes', number, 100)
-    .option('--messages-per-second <n>', 'of one broker', number, 10_000)
+    .option('--pool-size <n>', 'database connections of a replica (DATABASE_POOL_SIZE)', number, 20)
+    .option('--cores <n>', 'limit: cores of one PostgreSQL', number, 16)
+    .option('--gigabytes <n>', 'limit: disk of one PostgreSQL', number, 2_000)
+    .option('--wal-megabytes-per-second <n>', 'limit: log of one PostgreSQL', number, 100)
+    .option('--messages-per-second <n>', 'limit: messages of one broker', number, 10_000)
     .option(
       '--measure <minutes>',
-      `plays the busiest hour for so long on one replica of each service; ends with 1 unless what was computed is within ${TOLERANCE} times of what was measured`,
+      `generates the load of the busiest hour for this long, on one replica of each service; exits with 1 unless computed and measured figures agree within a factor of ${TOLERANCE}`,
       number,
     )
-    .option('--write', 'writes what was measured into docs/capacity.md', false);
+    .option('--write', 'writes the measurement into docs/capacity.md', false);
 }
 
-/** `signIns` is `sign-ins`. */
+/** E.g. `signIns` becomes `sign-ins`. */
 function flagOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
@@ -68,8 +71,10 @@ function printNeed(given: Workload & Flags): void {
   console.log(
     `\n${readable(need.messagesPerSecond)} messages/s, ${readable(need.walMegabytesPerSecond)} MB/s of PostgreSQL's log`,
   );
-  console.log(`storage: ${readable(need.gigabytes)} GB in the end; ${readable(need.gigabytesADay)} GB a day`);
-  console.log('\nIn the same proportions, by the rows of the largest table:\n');
+  console.log(
+    `storage: ${readable(need.gigabytes)} GB at full retention; ${readable(need.gigabytesADay)} GB a day`,
+  );
+  console.log('\nScaled proportionally, by the rows of the largest table:\n');
   const head = ['rows', 'users', 'schedules', 'PostgreSQL cores', 'GB', 'log MB/s', 'messages/s'];
   const rows = DECADES.map((decade) => decadeRow(decade, given));
   for (const line of textTable([...head, 'nearest limit'], rows)) console.log(line);
@@ -81,7 +86,7 @@ function needTable(need: Need, { poolSize }: Flags): string[] {
     return [NAMES[name], readable(need.cores[name]), String(need.replicas[name]), memory];
   });
   const { connections, megabytes } = connectionsOf(need, poolSize);
-  const ofConnections = `${connections} connections: ${readable(megabytes)} MB beside shared buffers`;
+  const ofConnections = `${connections} connections: ${readable(megabytes)} MB besides shared buffers`;
   return textTable(
     ['', 'cores', 'replicas', 'memory'],
     [
@@ -108,14 +113,16 @@ function decadeRow(rows: number, given: Workload & Flags): string[] {
   ];
 }
 
-/** True when what was computed is near enough to what was measured. */
+/** Measures the busiest hour. Returns true if the computed figures agree with the measured ones. */
 async function measure(given: Workload & Flags, minutes: number): Promise<boolean> {
   const servers = await PrivateServers.open({}, (line) => console.log(`▸ ${line}`));
   onEndSignal(() => void servers.close().then(() => process.exit(130)));
   try {
     console.log('▸ starting one replica of each service, and the neighbours');
     const platform = await openWholePlatform(servers);
-    console.log(`▸ playing the busiest hour for ${minutes} minutes, after one to warm up`);
+    console.log(
+      `▸ generating the load of the busiest hour for ${minutes} minutes, after one minute of warm-up`,
+    );
     const span = { warmUpSeconds: WARM_UP_SECONDS, seconds: minutes * 60 };
     const { cores } = await playMix(platform, given, span);
     const predicted = needOf(given, { auth: 1, settings: 1, task: 1 }).cores;
@@ -136,13 +143,13 @@ async function report(comparisons: readonly Comparison[], given: Workload & Flag
   const isWithin = comparisons.every((each) => each.isWithin || !each.isJudged);
   console.log(
     isWithin
-      ? `✔ what was computed is within ${TOLERANCE} times of what was measured`
-      : `✘ what was computed is not within ${TOLERANCE} times of what was measured. On another machine than that of docs/performance.md run \`npm run costs\` first`,
+      ? `✔ computed and measured figures agree within a factor of ${TOLERANCE}`
+      : `✘ computed and measured figures differ by more than a factor of ${TOLERANCE}. On a machine other than that of docs/performance.md, run \`npm run costs\` first`,
   );
   return isWithin;
 }
 
-/** What was played. */
+/** Describes the load, for docs/capacity.md. */
 function mixText(given: Workload & Flags): string {
   const rates = Object.entries(ratesOf(given)).map(([work, rate]) => `${work} ${readable(rate)}`);
   return `Played for ${given.measure} minutes, per second: ${rates.join(', ')}; ${given.watchers} watchers.`;

@@ -17,11 +17,13 @@ export interface Span {
 
 const WORKERS = 32;
 const FIRST_FACILITY = 100_001;
-/** A run that was slower says nothing of its rate. */
-const LEAST_SHARE = 0.95;
+/** Minimum share of the wanted requests. A slower run is refused, because its rate was not the wanted one. */
+const MIN_SHARE = 0.95;
 
-/** Plays the busiest hour of a workload, and says what the platform used after the warm-up.
- *  @throws {FriendlyError} when less was done than the workload asks for */
+/**
+ * Generates the load of a workload's busiest hour. Returns the platform's usage after the warm-up.
+ * @throws {FriendlyError} if fewer requests were sent than wanted
+ */
 export async function playMix(platform: TestPlatform, workload: Workload, span: Span): Promise<Usage<void>> {
   const rates = ratesOf(workload);
   const totalSeconds = span.warmUpSeconds + span.seconds;
@@ -43,7 +45,7 @@ export async function playMix(platform: TestPlatform, workload: Workload, span: 
   return usage;
 }
 
-/** Requests of one kind, ready to be sent at a pace. */
+/** Prepares an operation. Returns a function that sends its requests at a rate. */
 async function preparePlayer(platform: TestPlatform, { id, service, prepare }: Operation) {
   const load = new HttpLoad(platform.url(service), WORKERS);
   const send = sender(load, await prepare(platform, load));
@@ -55,7 +57,10 @@ async function preparePlayer(platform: TestPlatform, { id, service, prepare }: O
   };
 }
 
-/** Facilities that come due one after the other within the run, with their share of the schedules. */
+/**
+ * Adds facilities whose triggers come due one after the other within the run, with their share of the
+ * schedules.
+ */
 async function addFacilities(platform: TestPlatform, workload: Workload, seconds: number): Promise<void> {
   const { fire, instance } = ratesOf(workload);
   const count = Math.round(fire * seconds);
@@ -67,7 +72,9 @@ async function addFacilities(platform: TestPlatform, workload: Workload, seconds
 
 function requireAll(counts: readonly number[], wanted: readonly number[]): void {
   const done = counts.reduce((sum, count) => sum + count, 0);
-  const asked = wanted.reduce((sum, count) => sum + count, 0);
-  if (done < asked * LEAST_SHARE)
-    throw new FriendlyError(`This machine is too slow: of ${Math.round(asked)} requests ${done} were sent.`);
+  const total = wanted.reduce((sum, count) => sum + count, 0);
+  if (done < total * MIN_SHARE)
+    throw new FriendlyError(
+      `This machine is too slow: only ${done} of ${Math.round(total)} requests were sent.`,
+    );
 }

@@ -11,39 +11,36 @@ import {
 import { type ByPart, byPart, PARTS } from '#verification/bench/costs/usage.ts';
 import type { Work } from './workload.ts';
 
-/** What one of something costs at an ordinary pace: processor time in µs, and bytes of PostgreSQL's log. */
+/** The cost of one piece of work at an ordinary pace: µs of processor time, bytes of PostgreSQL’s log. */
 export interface Price {
   readonly service: number;
   readonly postgresql: number;
   readonly rabbitmq: number;
   readonly walBytes: number;
-  /**
-   * Processor time when the service is busy all the time, where that is known; many requests then share a
-   * statement.
-   */
+  /** Processor time while the service is always busy, if known. Many requests then share a statement. */
   readonly whenBusy: { readonly service: number; readonly postgresql: number };
 }
 
-/** What a process uses without any request. */
+/** The resources that a process uses without requests. */
 export interface IdlePrice {
-  /** Processors kept busy. */
+  /** Busy processors. */
   readonly cores: ByPart;
-  /** Resident memory after a load; 0 where it has none of its own. */
+  /** Resident memory after a load. 0 if the table has none. */
   readonly megabytes: number;
 }
 
-/** @throws {Error} where docs/performance.md has no such row */
+/** Reads the price of work from docs/performance.md. @throws {Error} if there is no such row */
 export function priceOf(work: Work): Price {
   const [service, postgresql, rabbitmq, walBytes] = figures(PACED_COSTS, work);
   const price = known({ service, postgresql, rabbitmq, walBytes }, work);
   const crowded = readTable(REQUEST_COSTS).get(work);
-  // Of a new schedule that table leaves out the instances that follow.
+  // For createSchedule that table omits the instances that are generated later.
   if (crowded === undefined || work === 'createSchedule') return { ...price, whenBusy: price };
   const [, , , busyService, busyPostgresql] = crowded.map(Number);
   return { ...price, whenBusy: known({ service: busyService, postgresql: busyPostgresql }, work) };
 }
 
-/** @throws {Error} where docs/performance.md has no such row */
+/** Reads the idle price of a process from docs/performance.md. @throws {Error} if there is no such row */
 export function idlePriceOf(process: string): IdlePrice {
   const cells = readTable(IDLE_COSTS).get(process) ?? [];
   const milliseconds = known(
@@ -57,13 +54,16 @@ export function idlePriceOf(process: string): IdlePrice {
   };
 }
 
-/** What PostgreSQL's process for a connection holds by itself, in MB. */
+/** Private memory of PostgreSQL's process for a connection, in MB. */
 export function connectionMegabytes(): number {
   const cells = readTable(IDLE_COSTS).get('a connection of PostgreSQL') ?? [];
   return known({ megabytes: Number(cells[PARTS.length + 1]) }, 'a connection').megabytes;
 }
 
-/** Bytes per row with all indexes of a table in docs/scaling.md. @throws {Error} where it is not there */
+/**
+ * Reads the bytes per row of a table, with all indexes, from docs/scaling.md.
+ * @throws {Error} if it is missing
+ */
 export function rowBytes(table: string): number {
   const lines = readFileSync(join(WORKSPACE, 'docs/scaling.md'), 'utf8').split('\n');
   const rows = lines.map((line) => line.split('|').map((cell) => cell.trim()));
@@ -71,20 +71,20 @@ export function rowBytes(table: string): number {
   return known({ bytes: Number.parseInt(cell, 10) }, table).bytes;
 }
 
-/** Growth of a service's memory for each client that waits, in MB. */
+/** Memory of settings-service per waiting client, in MB. */
 export function watcherMegabytes(): number {
   const { figure } = benchFigures('settings-watchers-1000', 'MB');
   return figure / 1_000;
 }
 
-/** A rate per second that was measured, with the processors that were busy meanwhile. */
+/** A measured rate per second, and the busy processors during the measurement. */
 export interface MeasuredPoint {
   readonly rate: number;
   readonly service: number;
   readonly postgresql: number;
 }
 
-/** What the last full run of `npm run bench` measured of a contestant. @throws {Error} where there is none */
+/** Reads a measurement of the last full run of `npm run bench`. @throws {Error} if there is none */
 export function measuredPoint(benchmark: string, contestant: string): MeasuredPoint {
   const { figure: rate, service, postgresql } = benchFigures(benchmark, contestant);
   return { rate, service, postgresql };
@@ -110,7 +110,7 @@ function figures(table: WrittenTable, row: string): (number | undefined)[] {
   return (readTable(table).get(row) ?? []).map(Number);
 }
 
-/** @throws {Error} where a number is missing */
+/** Returns the numbers. @throws {Error} if one is missing */
 function known<Name extends string>(
   numbers: Readonly<Record<Name, number | undefined>>,
   of: string,

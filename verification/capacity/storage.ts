@@ -1,25 +1,25 @@
 import { rowBytes } from './prices.ts';
 import { SCHEDULE_DAYS, type Workload } from './workload.ts';
 
-/** Rows of a table. */
+/** The number of rows of a table: `fixed` plus `aDay` times `days`. */
 interface Rows {
-  /** There from the beginning. */
   readonly fixed?: number;
+  /** Rows added per day. */
   readonly aDay?: number;
-  /** So long each is kept. */
+  /** Retention of an added row. */
   readonly days?: number;
 }
 
-/** What the databases hold when every table has its full age. */
+/** The contents of the databases when every table has reached its full retention. */
 export interface Storage {
   readonly rows: Readonly<Record<string, number>>;
   readonly gigabytes: number;
-  /** Added each day, before what is removed because of its age. */
+  /** Growth per day, without the purges. */
   readonly gigabytesADay: number;
 }
 
 const HORIZON_DAYS = 30;
-/** How long rows are kept: the services' defaults, a month of fires being dropped as a whole. */
+/** Retention: the services' defaults. Fires are kept for up to 60 days, because they are dropped by month. */
 const [TOKEN_DAYS, AUDIT_DAYS, FIRE_DAYS, INBOX_DAYS] = [366, 400, 60, 30];
 const AUDIT_TEXT_BYTES = 160;
 const VALUE_BYTES = 240;

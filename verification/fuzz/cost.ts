@@ -7,23 +7,25 @@ import { type CostlyRequest, costlyRequests } from './generate/costly.ts';
 import { bytesOf, Connections } from './http.ts';
 import { programOf } from './platform.ts';
 
-/** Requests sent before measuring. */
+/** Number of requests sent before measuring. */
 const WARM_UP = 3;
-/** The cheapest batch counts: what else runs on the machine makes the others dearer. */
+/**
+ * Number of batches, of which the cheapest counts: other work on the machine makes batches more expensive.
+ */
 const BATCHES = 4;
 const REQUESTS_PER_BATCH = 3;
 const TIMEOUT_MS = 20_000;
-/** What costs too much is measured so often again before it is believed. */
+/** Number of times that an excessive cost is measured again before it is reported. */
 const CONFIRMATIONS = 3;
 
-/** What each costly request buys, and the unit of the bounds. */
+/** The costs of all costly requests, and the unit of the bounds. */
 export interface Costs {
   readonly costs: readonly Cost[];
-  /** See `measureParse`. */
+  /** Processor time of one parse, see `measureParse`. */
   readonly parseMs: number;
 }
 
-/** Measures what each costly request buys, one after the other. */
+/** Measures the costs of all costly requests, one after the other. */
 export async function measureCosts(platform: TestPlatform, fixtures: Fixtures): Promise<Costs> {
   const meter = await CostMeter.start(platform, fixtures);
   let parseMs = measureParse();
@@ -33,7 +35,7 @@ export async function measureCosts(platform: TestPlatform, fixtures: Fixtures): 
     for (let again = 0; cost.cpuMs > allowedMs(cost, parseMs) && again < CONFIRMATIONS; again += 1) {
       const { cpuMs } = await meter.measure(request);
       cost = { ...cost, cpuMs: Math.min(cost.cpuMs, cpuMs) };
-      // A machine that is slower by now is so for both.
+      // The machine may have become slower since, so measure the unit again too.
       parseMs = Math.max(parseMs, measureParse());
     }
     costs.push(cost);
@@ -46,7 +48,7 @@ class CostMeter {
   readonly #platform: TestPlatform;
   readonly #hosts: Fixtures['hosts'];
   readonly #connections: ReadonlyMap<ServiceName, Connections>;
-  /** What a service does while nobody asks anything: subtracted. */
+  /** Share of a processor that each service uses when idle. It is subtracted. */
   readonly #idle: ReadonlyMap<ServiceName, number>;
 
   private constructor(
@@ -100,7 +102,7 @@ class CostMeter {
   }
 }
 
-/** Processor time that a service uses when nobody asks anything, as a share of the time. */
+/** Measures the share of a processor that a service uses when idle, during 1 s. */
 async function idleShare({ pid }: Program): Promise<number> {
   const [startedMs, beforeMs] = [performance.now(), cpuMsOf(pid)];
   await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -108,8 +110,8 @@ async function idleShare({ pid }: Program): Promise<number> {
 }
 
 /**
- * Processor time in ms, of this process, for `JSON.parse` of the largest body as a list of empty objects: the
- * unit of the bounds.
+ * Measures the unit of the bounds: the processor time of this process, in ms, for `JSON.parse` of a list of
+ * empty objects as large as the largest body.
  */
 function measureParse(): number {
   const text = `[${'{},'.repeat(LARGEST_BODY_BYTES / 3)}{}]`;

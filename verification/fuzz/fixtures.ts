@@ -30,7 +30,7 @@ export interface OpenApiDocument {
   readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
 }
 
-/** One operation that a service offers. */
+/** An operation of a service. */
 export interface Operation {
   readonly service: ServiceName;
   readonly id: string;
@@ -41,11 +41,11 @@ export interface Operation {
   /** Schemas by media type; null: no request body is documented. */
   readonly bodies: ReadonlyMap<string, Schema> | null;
   readonly needsToken: boolean;
-  /** It is for applications, which prove themselves. */
+  /** True: the caller is an application that authenticates itself with its secret. */
   readonly needsApplication: boolean;
 }
 
-/** Every operation of a document. */
+/** Returns all operations of a document. */
 export function operationsOf(service: ServiceName, document: OpenApiDocument): Operation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Operation => {
@@ -66,8 +66,8 @@ export function operationsOf(service: ServiceName, document: OpenApiDocument): O
 }
 
 /**
- * Follows a `$ref` within the document; any other schema is returned as it is.
- * @throws {Error} when the target is missing
+ * Follows a `$ref` within the document. Returns any other schema unchanged.
+ * @throws {Error} if the target is missing
  */
 export function resolveSchema(document: OpenApiDocument, schema: Schema): Schema {
   if (schema.$ref === undefined) return schema;
@@ -78,8 +78,8 @@ export function resolveSchema(document: OpenApiDocument, schema: Schema): Schema
 }
 
 /**
- * Claims of the callers that the fuzzer plays; they replace those of an internal partner. Source: the
- * development identities.
+ * Claims of the fuzzer's callers. They replace those of an internal partner. Source: the development
+ * identities.
  */
 export const PERSONAS = {
   internal: {},
@@ -100,7 +100,7 @@ function person(personId: number, name: string, claims: Readonly<Record<string, 
   return { ...subject, name, roles: [], facilities: [], groups: [], ...claims };
 }
 
-/** What exists on the platform under test. Values differ between runs, positions do not. */
+/** Entities that exist on the platform under test. Their ids differ between runs, their order does not. */
 export interface Fixtures {
   readonly operations: readonly Operation[];
   readonly documents: Readonly<Record<ServiceName, OpenApiDocument>>;
@@ -108,17 +108,17 @@ export interface Fixtures {
   readonly scheduleIds: readonly string[];
   readonly instanceIds: readonly string[];
   readonly historyIds: readonly string[];
-  /** Page keys, each of one list. */
+  /** One page key of each list. */
   readonly cursors: readonly string[];
   readonly refreshTokens: readonly string[];
   /** Sessions of the internal partner. */
   readonly sessionIds: readonly string[];
-  /** A genuine access token of now. */
+  /** Returns a new genuine access token. */
   readonly accessToken: (persona: PersonaName) => string;
   readonly forge: Forge;
 }
 
-/** What hostile tokens are made from: public knowledge, and the services' own key. */
+/** The ingredients of hostile tokens: public data, and the services' own HMAC key. */
 export interface Forge {
   readonly issuer: string;
   readonly audience: string;
@@ -135,14 +135,13 @@ interface JsonWebKey {
 }
 
 const REFRESH_TOKENS = 30;
-/** Sessions that requests may end, so that none ends whose refresh token others present. */
+/** Sessions that requests may end. They are not those whose refresh tokens other requests present. */
 const SESSIONS = 10;
-/** Schedules that requests may name. */
+/** Number of schedules whose ids requests may contain. */
 const CHANGED_SCHEDULES = 4;
 
 /**
- * Reads the services' documents and creates data for requests: settings with a history, schedules with
- * instances, sessions.
+ * Reads the OpenAPI documents and creates data: settings with a history, schedules with instances, sessions.
  */
 export async function prepare(platform: TestPlatform, services: readonly ServiceName[]): Promise<Fixtures> {
   const documents = await readDocuments(platform);
@@ -178,7 +177,7 @@ async function readDocuments(platform: TestPlatform): Promise<Fixtures['document
 }
 
 type Json = Record<string, unknown>;
-/** A caller whose requests must succeed. */
+/** Sends a request that must succeed. */
 type Api = <T = Json>(service: ServiceName, method: string, path: string, body?: unknown) => Promise<T>;
 
 async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'instanceIds' | 'cursors'>> {
@@ -188,7 +187,7 @@ async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'inst
     const { scheduleId } = await api('task', 'POST', '/Schedules', body);
     scheduleIds.push(scheduleId as string);
   }
-  // Removing a schedule cancels its instances: requests name those of the schedules that they do not name.
+  // Requests may remove a schedule, which cancels its instances. So the instances come from other schedules.
   const unchanged = scheduleIds.splice(CHANGED_SCHEDULES);
   const instances = await Promise.all(unchanged.map((scheduleId) => waitForInstances(api, scheduleId)));
   const paged = await Promise.all(
@@ -201,7 +200,9 @@ async function makeTasks(api: Api): Promise<Pick<Fixtures, 'scheduleIds' | 'inst
   };
 }
 
-/** The task service generates them once the scheduling service has passed the schedules' events on. */
+/**
+ * Waits for instances. The task service generates them after the scheduling service has forwarded the event.
+ */
 function waitForInstances(api: Api, scheduleId: string): Promise<string[]> {
   return eventually(
     async () => {

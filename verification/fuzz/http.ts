@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { ServiceName } from '#platform/programs.ts';
 
-/** How a request was generated; findings and the table are grouped by it. */
+/** The ways of generating requests. Findings and the table are grouped by them. */
 export const REQUEST_KINDS = [
   'valid',
   'nearly valid',
@@ -15,32 +15,30 @@ export const REQUEST_KINDS = [
 ] as const;
 export type RequestKind = (typeof REQUEST_KINDS)[number];
 
-/** Bytes that are no HTTP request, or an incomplete one. */
+/** Bytes of an invalid or incomplete HTTP request. */
 export interface RawRequest {
   readonly bytes: Buffer;
-  /**
-   * The request is incomplete: the connection is closed for writing, because otherwise both sides would wait.
-   */
+  /** True: the connection is closed for writing after the bytes, because otherwise both sides would wait. */
   readonly isUnfinished: boolean;
 }
 
 export interface FuzzRequest {
   readonly service: ServiceName;
   readonly kind: RequestKind;
-  /** What was done to it, in words. */
+  /** A description of the change to a valid request. */
   readonly trick: string;
   readonly method: string;
-  /** Path and query as they go on the wire. */
+  /** Path and query, as sent. */
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer | null;
-  /** Sent instead of the rest where HTTP itself is broken on purpose. */
+  /** Sent instead of the other members if HTTP itself is deliberately broken. */
   readonly raw: RawRequest | null;
-  /** The only acceptable statuses; null: the document decides. */
+  /** The only accepted statuses. Null: the OpenAPI document decides. */
   readonly mustBe: readonly number[] | null;
 }
 
-/** The bytes of a request. Characters beyond Latin-1 go out as UTF-8, as a careless client sends them. */
+/** Encodes a request. Characters outside Latin-1 are sent as UTF-8, as by a careless client. */
 export function bytesOf(request: FuzzRequest, host: string): Buffer {
   if (request.raw !== null) return request.raw.bytes;
   const { method, target, headers, body } = request;
@@ -54,10 +52,10 @@ export function bytesOf(request: FuzzRequest, host: string): Buffer {
 
 export interface HttpResponse {
   readonly status: number;
-  /** By lower-case name; repeated ones joined by a comma. */
+  /** By lower-case name. Repeated headers are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Nothing more may be sent on this connection. */
+  /** True: the connection cannot be used again. */
   readonly closes: boolean;
   /** Bytes of this response and of the interim responses before it. */
   readonly length: number;
@@ -66,10 +64,11 @@ export interface HttpResponse {
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Reads the first final response that a server sent; null while it is incomplete. A body without a length
- * ends with the connection.
- * @param isHead the request was HEAD: the response has no body whatever its headers say
- * @throws {Error} when this is not an HTTP response
+ * Parses the first final response of the received bytes. Returns null while it is incomplete. A body without
+ * a length ends with the connection.
+ * @param isHead true: the request was HEAD, so the response has no body, whatever its headers
+ * @param ended true: the connection has ended
+ * @throws {Error} if this is not an HTTP response
  */
 export function parseResponse(received: Buffer, isHead: boolean, ended: boolean): HttpResponse | null {
   let start = 0;
@@ -154,18 +153,18 @@ export type Outcome =
 export interface SendOptions {
   readonly isHead: boolean;
   readonly timeoutMs: number;
-  /** On a connection of its own. */
+  /** True: uses a new connection and closes it afterwards. */
   readonly isSingle: boolean;
   /**
-   * Close the connection for writing after the request. Node's server then drops a request that it has not
-   * responded to.
+   * True: closes the connection for writing after the request. Node's server then drops an unanswered
+   * request.
    */
   readonly closesWriting: boolean;
 }
 
 /**
- * Sends bytes unchanged, which no client library does with broken HTTP. Keeps connections as long as the
- * server does.
+ * Sends bytes unchanged. Client libraries cannot send broken HTTP. Keeps connections alive until the server
+ * closes them.
  */
 export class Connections {
   readonly #port: number;
@@ -179,7 +178,7 @@ export class Connections {
     const kept = options.isSingle ? undefined : this.#idle.pop();
     if (kept !== undefined) {
       const outcome = await this.#exchange(kept, bytes, options);
-      // The server may have closed it just then, as it may any idle connection.
+      // The server may close an idle connection at any time, so retry on a new one.
       if (outcome.kind !== 'closed') return outcome;
     }
     return this.#exchange(await this.#open(), bytes, options);

@@ -46,8 +46,8 @@ const problem = (status: number, more: object = {}): Outcome =>
     }),
   });
 const me = (changes: Partial<FuzzRequest> = {}): FuzzRequest => request({ target: '/auth/me', ...changes });
-const verdict = (asked: FuzzRequest, outcome: Outcome): readonly string[] =>
-  judge(asked, outcome, contracts, configured);
+const verdict = (sent: FuzzRequest, outcome: Outcome): readonly string[] =>
+  judge(sent, outcome, contracts, configured);
 
 describe('judge', () => {
   it('accepts documented responses', () => {
@@ -94,7 +94,7 @@ describe('judge', () => {
     );
   });
 
-  it('finds secrets that a response contains in another form', () => {
+  it('finds encoded secrets', () => {
     const inBase64 = Buffer.from('x:very-secret-signing-key').toString('base64');
     expect(verdict(request(), responded({ body: JSON.stringify(inBase64) }))).toContain(
       'the response contains the signing key',
@@ -106,7 +106,7 @@ describe('judge', () => {
   });
 });
 
-describe('what no log may contain', () => {
+describe('a forbidden text in a log', () => {
   it.each([
     [`"value":"${CANARY} x"`, 'a secret of a request'],
     [`"body":"${Buffer.from(`{"value":"${CANARY}"}`).toString('base64')}"`, 'a secret of a request'],

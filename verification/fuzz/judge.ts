@@ -5,13 +5,13 @@ import { CANARY, DEVELOPMENT_SECRETS } from './generate/values.ts';
 import type { FuzzRequest, HttpResponse, Outcome } from './http.ts';
 
 /**
- * Requests larger than this may lose their response: a server that refuses them closes before it has read
+ * Size above which a request may get no response: a server that refuses it closes before it has read
  * everything.
  */
 const MAY_BE_CUT_BYTES = 15_000;
 const TOKEN = /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/;
 
-/** Secrets that requests contain: kinds by value. */
+/** Secrets in requests: the kind of each secret, by its value. */
 export const SECRETS_OF_REQUESTS: ReadonlyMap<string, string> = new Map([
   [CANARY, 'a secret of a request'],
   ...DEVELOPMENT_SECRETS.map((value) => [value, 'a password or shared secret'] as const),
@@ -19,8 +19,8 @@ export const SECRETS_OF_REQUESTS: ReadonlyMap<string, string> = new Map([
 const ofRequests = new SecretScanner(SECRETS_OF_REQUESTS);
 
 /**
- * Everything that is wrong with the outcome of a request; empty: nothing. @param configured what no service
- * may ever send
+ * Returns all violations of a request's outcome.
+ * @param configured finds secrets that no response may contain
  */
 export function judge(
   request: FuzzRequest,
@@ -62,7 +62,7 @@ function judgeDocument(
   response: HttpResponse,
   contract: ApiContract,
 ): readonly string[] {
-  // Broken HTTP has no operation; only problems may come back.
+  // Broken HTTP has no operation. An error response must be a problem document.
   const isBroken = request.kind === 'framing';
   if (isBroken && response.status < 400) return [];
   const { method, target } = request;
@@ -70,12 +70,12 @@ function judgeDocument(
   return contract.judge({ method, target, isUnreadable, ...response }).violations;
 }
 
-/** Addresses that Fastify refuses before it knows the operation: too long, not ASCII, not decodable. */
+/** True for targets that Fastify refuses before routing: too long, not ASCII, not decodable. */
 function isUnreadableTarget(target: string): boolean {
   return target.length > MAY_BE_CUT_BYTES || /[^\x21-\x7e]/.test(target) || hasUnreadablePath(target);
 }
 
-/** Heads that Node refuses. */
+/** True for headers that Node's parser refuses. */
 function hasUnreadableHead({ headers }: FuzzRequest): boolean {
   const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
   // Control characters are not allowed in a header.
@@ -91,7 +91,7 @@ function judgeSecrecy(response: HttpResponse, configured: SecretScanner): string
   return found;
 }
 
-/** True when any signed token stands in a text: nobody knows all that were sent. */
+/** True if a text contains any signed token, whether or not it was sent. */
 export function hasToken(text: string): boolean {
   return TOKEN.test(text);
 }

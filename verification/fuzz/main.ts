@@ -1,4 +1,4 @@
-/** `npm run fuzz`: sends the platform hostile requests and holds its responses to the OpenAPI documents. */
+/** `npm run fuzz`: sends hostile requests and checks the responses against the OpenAPI documents. */
 import { randomInt } from 'node:crypto';
 import { runMain } from '#platform/command-line.ts';
 import { cpuMsOf } from '#platform/proc.ts';
@@ -10,14 +10,14 @@ import { measureCosts } from './cost.ts';
 import { type Fixtures, prepare } from './fixtures.ts';
 import type { FuzzRequest, Outcome } from './http.ts';
 import { SECRETS_OF_REQUESTS } from './judge.ts';
-import { programOf, readLogs, secretsOf, testPlatform, Watch } from './platform.ts';
+import { auditLogs, programOf, secretsOf, testPlatform, Watch } from './platform.ts';
 import { type FuzzArguments, Ledger, NOT_NUMBERED, parseFuzzArguments, sendAll } from './run.ts';
 import { CANNOT_SUCCEED, judgeSuccesses, nameOf } from './success.ts';
 import { excessiveOnWire, measureWire, wireTable } from './wire.ts';
 
 const SHOWN_BYTES = 2_000;
 const PROGRESS_MS = 5_000;
-/** Requests in flight beside a finding, and those just before it. */
+/** Number of requests before and after a finding that the suggested command repeats with it. */
 const NEIGHBOURS = 48;
 
 async function main(): Promise<void> {
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   await testPlatform({ build: args.build, variables }, (platform, servers) => fuzz(platform, servers, args));
 }
 
-/** True when nothing was found. */
+/** Fuzzes a platform. Returns true if there were no findings. */
 async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: FuzzArguments): Promise<boolean> {
   const fixtures = await prepare(platform, args.services);
   const secrets = secretsOf(platform, servers);
@@ -42,9 +42,9 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
   );
   const watch = new Watch(platform);
   const startedAtMs = performance.now();
-  let isOver = watch.look();
+  let isOver = watch.sample();
   const timer = setInterval(() => {
-    isOver = watch.look();
+    isOver = watch.sample();
     const perSecond = (ledger.sent / (performance.now() - startedAtMs)) * 1_000;
     console.log(
       `  ${ledger.sent} sent, ${perSecond.toFixed(0)}/s, ${ledger.findings.length} findings; ${watch.memory()}`,
@@ -58,19 +58,19 @@ async function fuzz(platform: TestPlatform, servers: ServerAddresses, args: Fuzz
     await reportWire(platform, fixtures, args, ledger);
   }
   clearInterval(timer);
-  watch.look();
+  watch.sample();
   const seconds = (performance.now() - startedAtMs) / 1_000;
-  for (const what of watch.complaints())
+  for (const what of watch.findings())
     ledger.add({ what, where: 'processes', firstNumber: NOT_NUMBERED, trick: '' });
-  const { lines, complaints } = readLogs(platform, new Map([...secrets, ...SECRETS_OF_REQUESTS]));
-  for (const what of complaints) ledger.add({ what, where: 'logs', firstNumber: NOT_NUMBERED, trick: '' });
+  const { lines, findings } = auditLogs(platform, new Map([...secrets, ...SECRETS_OF_REQUESTS]));
+  for (const what of findings) ledger.add({ what, where: 'logs', firstNumber: NOT_NUMBERED, trick: '' });
   const operations = fixtures.operations.map(nameOf);
   if (args.only === null)
     for (const [where, what] of judgeSuccesses(operations, ledger.succeeded))
       ledger.add({ what, where, firstNumber: NOT_NUMBERED, trick: '' });
   report(ledger, args, operations);
   console.log(
-    `${ledger.sent} requests in ${seconds.toFixed(0)} s, ${lines} log lines read; memory at most ${watch.memory()}`,
+    `${ledger.sent} requests in ${seconds.toFixed(0)} s, ${lines} log lines checked; peak memory ${watch.memory()}`,
   );
   return ledger.findings.length === 0;
 }
@@ -81,7 +81,7 @@ async function reportCosts(platform: TestPlatform, fixtures: Fixtures, ledger: L
   for (const cost of excessive(costs, parseMs)) {
     const { request, cpuMs } = cost;
     ledger.add({
-      what: `${request.trick}: ${cpuMs.toFixed(1)} ms of processor time for one request, which may cost ${allowedMs(cost, parseMs).toFixed(1)} ms`,
+      what: `${request.trick}: ${cpuMs.toFixed(1)} ms of processor time for one request, ${allowedMs(cost, parseMs).toFixed(1)} ms are allowed`,
       where: `${request.service} ${request.method} ${request.target.split('?')[0] ?? ''} (cost)`,
       firstNumber: NOT_NUMBERED,
       trick: '',
@@ -89,7 +89,7 @@ async function reportCosts(platform: TestPlatform, fixtures: Fixtures, ledger: L
   }
 }
 
-/** What bytes cost that are sent in the dearest way, to one service after the other. */
+/** Measures the cost of bytes that are sent in expensive ways, for one service after the other. */
 async function reportWire(
   platform: TestPlatform,
   fixtures: Fixtures,
@@ -103,7 +103,7 @@ async function reportWire(
     console.log(`\n${wireTable(service, costs)}`);
     for (const { name, perByte } of excessiveOnWire(costs))
       ledger.add({
-        what: `${perByte.toFixed(2)} µs of processor time for a byte`,
+        what: `${perByte.toFixed(2)} µs of processor time per byte`,
         where: `${service}: ${name} (wire)`,
         firstNumber: NOT_NUMBERED,
         trick: '',
@@ -119,7 +119,7 @@ function report(ledger: Ledger, args: FuzzArguments, operations: readonly string
   );
   for (const operation of never)
     console.log(
-      `  not: ${operation}${CANNOT_SUCCEED.has(operation) ? `: ${CANNOT_SUCCEED.get(operation)}` : ''}`,
+      `  never: ${operation}${CANNOT_SUCCEED.has(operation) ? `: ${CANNOT_SUCCEED.get(operation)}` : ''}`,
     );
   for (const { what, where, count, firstNumber, trick } of ledger.findings) {
     console.log(`✘ ${where}: ${what}${trick === '' ? '' : ` [${trick}]`} (${count} ×)`);
@@ -135,7 +135,7 @@ function report(ledger: Ledger, args: FuzzArguments, operations: readonly string
   );
 }
 
-/** The chosen services decide which requests a seed gives. */
+/** The flag for the chosen services, because the requests of a seed depend on them. */
 function serviceFlag({ services }: FuzzArguments): string {
   return services.length === 1 ? ` --service ${services[0] ?? ''}` : '';
 }

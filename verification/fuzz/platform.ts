@@ -8,15 +8,15 @@ import { PrivateServers, type ServerAddresses, type TestPlatform } from '#platfo
 import { hasToken } from './judge.ts';
 
 export interface PlatformOptions {
-  /** Build first; otherwise what was built before is tested. */
+  /** False: tests the existing build. */
   readonly build: boolean;
-  /** Replace what a service would get. */
+  /** Override the variables of all services. */
   readonly variables: Variables;
 }
 
 /**
- * Tests the built platform in production mode, without the identity provider, on servers of its own. The
- * process ends with 1 unless `work` says true.
+ * Starts the built platform in production mode on its own servers, without an identity provider, and runs
+ * `work`. The process exits with 1 unless `work` resolves to true.
  */
 export async function testPlatform(
   { build, variables }: PlatformOptions,
@@ -39,9 +39,10 @@ export function programOf(platform: TestPlatform, name: ServiceName): Program {
   return platform.programAt(platform.url(name));
 }
 
-/** Upper bound of a service's memory, in bytes; an idle one takes about a tenth of it. */
+/** Upper bound of a service's resident memory. An idle service uses about a tenth of it. */
 const MEMORY_BOUND_BYTES = 1_000_000_000;
 
+/** Watches the processes of the services. */
 export class Watch {
   readonly #programs: readonly Program[];
   readonly #peaks = new Map<Program, number>();
@@ -50,58 +51,57 @@ export class Watch {
     this.#programs = SERVICE_NAMES.map((name) => programOf(platform, name));
   }
 
-  /** Takes one look. True when a service has ended. */
-  look(): boolean {
+  /** Samples the memory of the services. Returns true if a service has ended. */
+  sample(): boolean {
     for (const program of this.#programs)
       this.#peaks.set(program, Math.max(this.#peaks.get(program) ?? 0, residentBytes(program.pid) ?? 0));
     return this.#programs.some((program) => program.hasEnded());
   }
 
-  complaints(): string[] {
+  findings(): string[] {
     return this.#programs.flatMap((program) => [
       ...(program.hasEnded() ? [`the process of ${program.name} ended`] : []),
       ...((this.#peaks.get(program) ?? 0) > MEMORY_BOUND_BYTES
-        ? [`${program.name} took more than 1 GB`]
+        ? [`${program.name} used more than 1 GB`]
         : []),
     ]);
   }
 
-  /** The most memory that each service took. */
+  /** The peak memory of each service. */
   memory(): string {
     return [...this.#peaks].map(([{ name }, bytes]) => `${name} ${(bytes / 1e6).toFixed(0)} MB`).join(', ');
   }
 }
 
 /**
- * What is wrong in the logs of all programs: the first place of each secret, and once each message of a line
- * that has a token or
- * tells of a defect.
- * @param secrets kinds by value
+ * Checks the logs of all programs. Reports the first occurrence of each secret, and once each log message
+ * with a token or a defect.
+ * @param secrets the kind of each secret, by its value
  */
-export function readLogs(
+export function auditLogs(
   platform: TestPlatform,
   secrets: ReadonlyMap<string, string>,
-): { lines: number; complaints: string[] } {
+): { lines: number; findings: string[] } {
   const logs = platform.logs();
-  const complaints = new Set<string>();
+  const findings = new Set<string>();
   for (const { program, secret, before } of findLeaks(secrets, logs))
-    complaints.add(`${program} logged ${secret} after: ${before}`);
+    findings.add(`${program} logged ${secret} after: ${before}`);
   let lines = 0;
   for (const [program, log] of logs) {
-    for (const line of defectsInLog(log)) complaints.add(`${program} logged a defect: ${messageOf(line)}`);
+    for (const line of defectsInLog(log)) findings.add(`${program} logged a defect: ${messageOf(line)}`);
     for (const line of log.split('\n')) {
       lines += 1;
-      if (hasToken(line)) complaints.add(`${program} logged a token: ${messageOf(line)}`);
+      if (hasToken(line)) findings.add(`${program} logged a token: ${messageOf(line)}`);
     }
   }
-  return { lines, complaints: [...complaints] };
+  return { lines, findings: [...findings] };
 }
 
 function messageOf(line: string): string {
   return /"msg":"([^"]{0,80})/.exec(line)?.[1] ?? line.slice(0, 80);
 }
 
-/** What the platform was configured with: kinds by value. */
+/** The secrets of the platform's configuration: the kind of each secret, by its value. */
 export function secretsOf(
   platform: TestPlatform,
   { databaseUrl, rabbitmqUrl }: ServerAddresses,

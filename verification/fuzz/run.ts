@@ -22,12 +22,12 @@ export interface FuzzArguments {
   readonly seed: number;
   readonly services: readonly ServiceName[];
   /**
-   * Sends only these requests of the run, in order, and shows requests and responses; null: the whole run.
+   * Sends only these requests of the run, in order, and shows requests and responses. Null: the whole run.
    */
   readonly only: readonly number[] | null;
   /**
-   * Sends with each of them so many requests of the run before and after it, at the concurrency of the run:
-   * some findings depend on what else is in flight.
+   * Number of requests of the run to send before and after each request of `only`, at the concurrency of the
+   * run. Some findings depend on other requests in flight.
    */
   readonly neighbours: number;
   readonly concurrency: number;
@@ -35,18 +35,18 @@ export interface FuzzArguments {
   readonly logLevel: string;
 }
 
-const DESCRIPTION = `Starts the built platform in production mode on servers of its own and sends it valid, nearly valid, malformed, random and
+const DESCRIPTION = `Starts the built platform in production mode on its own servers and sends valid, nearly valid, malformed, random and
 hostile requests to every operation of the OpenAPI documents. No response may be 500 or above, missing, undocumented or contain a secret; no
-hostile token may be accepted; no process may end or grow without bound. Ends with 1 when one of these happened.`;
+hostile token may be accepted; no process may end or use more than 1 GB. Exits with 1 if one of these happened.`;
 
-/** @throws {ArgumentsError} @param randomSeed used when none is named */
+/** Parses the command line. @throws {ArgumentsError} @param randomSeed used without --seed */
 export function parseFuzzArguments(args: readonly string[], randomSeed: number): FuzzArguments {
   const {
     service,
     only = null,
     ...rest
   } = commandLine('npm run fuzz', '[options]', DESCRIPTION)
-    .option('--requests <n>', 'how many', wholeNumber, 10_000)
+    .option('--requests <n>', 'number of requests', wholeNumber, 10_000)
     .option(
       '--seed <n>',
       'the same seed sends the same requests; by default random and printed',
@@ -61,13 +61,13 @@ export function parseFuzzArguments(args: readonly string[], randomSeed: number):
     .option('--only <n,…>', 'only these requests of the run; shows requests and responses', wholeNumbers)
     .option(
       '--neighbours <n>',
-      'with --only: so many requests before and after each, as many at once as in the run',
+      'with --only: number of requests to send before and after each, at the concurrency of the run',
       wholeNumber,
       0,
     )
     .option('--concurrency <n>', 'requests in flight', wholeNumber, 24)
-    .option('--log-level <level>', 'of the services', 'info')
-    .option('--no-build', 'test what was built before')
+    .option('--log-level <level>', 'log level of the services', 'info')
+    .option('--no-build', 'test the existing build')
     .parse([...args], { from: 'user' })
     .opts<Omit<FuzzArguments, 'services'> & { service?: ServiceName[] }>();
   return { ...rest, only, services: service ?? SERVICE_NAMES };
@@ -77,20 +77,22 @@ function wholeNumbers(list: string): number[] {
   return list.split(',').map(wholeNumber);
 }
 
-/** Longer than the services' own limits, so that they can report what took too long. */
+/** Longer than the services' own timeouts, so that they can report them. */
 const HANG_MS = 40_000;
-/** Passwords are slow to check on purpose; the service refuses more at once than it has threads for. */
+/**
+ * The check of passwords is deliberately slow. The service refuses more concurrent ones than it has threads.
+ */
 const SLOW_OPERATION = /\/auth\/token\/user\b(?!\/)/i;
-const SLOW_AT_ONCE = 2;
-/** So many more valid requests go to an operation that has not succeeded yet. */
+const SLOW_CONCURRENCY = 2;
+/** Maximum number of additional valid requests to an operation that has not succeeded yet. */
 const ATTEMPTS = 300;
-/** The number of a finding that no `--only` shows again. */
+/** The number of a finding that `--only` cannot repeat. */
 export const NOT_NUMBERED = -1;
 
 export interface RunOptions {
   readonly args: FuzzArguments;
   readonly fixtures: Fixtures;
-  /** What no service may ever send. */
+  /** Finds secrets that no response may contain. */
   readonly configured: SecretScanner;
   readonly ledger: Ledger;
   /** Called after each request that `only` names. */
@@ -99,9 +101,10 @@ export interface RunOptions {
   readonly isOver: () => boolean;
 }
 
-/** Sends the run's requests, `concurrency` at once, and enters each outcome into the ledger. A whole run then
- *  asks those operations
- *  again that have not succeeded. */
+/**
+ * Sends the run's requests, `concurrency` at a time, and records each outcome in the ledger. A whole run then
+ * sends additional valid requests to operations that have not succeeded yet.
+ */
 export async function sendAll(options: RunOptions): Promise<void> {
   const { args, fixtures, ledger, observe, isOver } = options;
   const { send, close } = openSender(options);
@@ -130,7 +133,7 @@ export async function sendAll(options: RunOptions): Promise<void> {
 }
 
 interface Sender {
-  /** Sends a request, judges its outcome and enters both. */
+  /** Sends a request, judges the outcome and records it in the ledger. */
   readonly send: (number: number, request: FuzzRequest) => Promise<{ bytes: Buffer; outcome: Outcome }>;
   readonly close: () => void;
 }
@@ -138,7 +141,7 @@ interface Sender {
 function openSender({ fixtures, configured, ledger }: RunOptions): Sender {
   const contracts = byService((name) => new ApiContract(fixtures.documents[name]));
   const connections = byService((name) => new Connections(Number(fixtures.hosts[name].split(':')[1])));
-  const inLane = makeLanes(SLOW_AT_ONCE);
+  const limited = makeLimiter(SLOW_CONCURRENCY);
   return {
     send: async (number, request) => {
       const bytes = bytesOf(request, fixtures.hosts[request.service]);
@@ -149,7 +152,7 @@ function openSender({ fixtures, configured, ledger }: RunOptions): Sender {
         closesWriting: request.raw?.isUnfinished ?? false,
       };
       const send = (): Promise<Outcome> => connections[request.service].send(bytes, options);
-      const outcome = await (SLOW_OPERATION.test(request.target) ? inLane(send) : send());
+      const outcome = await (SLOW_OPERATION.test(request.target) ? limited(send) : send());
       const operation = contracts[request.service].operationId(request);
       ledger.enter(number, request, operation, outcome, judge(request, outcome, contracts, configured));
       return { bytes, outcome };
@@ -165,7 +168,7 @@ function mayStillSucceed(operation: Operation, { succeeded }: Ledger): boolean {
   return !succeeded.has(name) && !CANNOT_SUCCEED.has(name);
 }
 
-/** The numbers of the requests to send, ascending, each once. */
+/** Returns the numbers of the requests to send, ascending and without duplicates. */
 export function numbersOf({ only, neighbours, requests }: FuzzArguments): number[] {
   if (only === null) return Array.from({ length: requests }, (_none, index) => index);
   const wanted = only.flatMap((number) =>
@@ -178,8 +181,8 @@ function byService<T>(make: (name: ServiceName) => T): Record<ServiceName, T> {
   return Object.fromEntries(SERVICE_NAMES.map((name) => [name, make(name)])) as Record<ServiceName, T>;
 }
 
-/** Work goes on in so many lanes at once, in each piece after piece. */
-function makeLanes(count: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Returns a function that limits concurrency: work is queued in turn in `count` lanes. */
+function makeLimiter(count: number): <T>(work: () => Promise<T>) => Promise<T> {
   const lanes = Array.from({ length: count }, (): Promise<unknown> => Promise.resolve());
   return (work) => {
     const done = (lanes.shift() ?? Promise.resolve()).then(work);
@@ -188,7 +191,7 @@ function makeLanes(count: number): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** Something that must not happen, how often it did, and the first request that shows it. */
+/** A violation, the number of its occurrences, and the first request that shows it. */
 export interface Finding {
   readonly what: string;
   readonly where: string;
@@ -203,7 +206,7 @@ interface Row {
   slowestMs: number;
 }
 
-/** Counts outcomes. Equal findings at one operation are one entry. */
+/** Counts outcomes. Equal findings at one operation are one finding. */
 export class Ledger {
   readonly #rows = new Map<RequestKind, Row>();
   readonly #findings = new Map<string, Finding>();
@@ -212,7 +215,7 @@ export class Ledger {
   readonly #onNew: (finding: Finding) => void;
   sent = 0;
 
-  /** @param onNew called with each finding when it is first made */
+  /** @param onNew called with each finding at its first occurrence */
   constructor(onNew: (finding: Finding) => void = () => undefined) {
     this.#onNew = onNew;
   }
@@ -236,7 +239,7 @@ export class Ledger {
     const status = outcome.kind === 'responded' ? String(outcome.response.status) : outcome.kind;
     row.statuses.set(status, (row.statuses.get(status) ?? 0) + 1);
     const where = `${request.service} ${operation ?? 'elsewhere'}`;
-    // A HEAD starts nothing.
+    // HEAD does not count: it does not execute the operation.
     if (/^[23]/.test(status) && request.method !== 'HEAD') this.succeeded.add(where);
     for (const what of violations)
       this.add({ what, where: `${where} (${request.kind})`, firstNumber: number, trick: request.trick });

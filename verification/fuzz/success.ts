@@ -1,6 +1,6 @@
 import type { Operation } from './fixtures.ts';
 
-/** Operations that cannot succeed on the platform of a run, and why. */
+/** Operations that cannot succeed on the platform of a run, with the reason. */
 export const CANNOT_SUCCEED: ReadonlyMap<string, string> = new Map([
   ['auth startSingleSignOn', 'no identity provider is configured'],
   ['auth completeSingleSignOn', 'no identity provider is configured'],
@@ -9,15 +9,14 @@ export const CANNOT_SUCCEED: ReadonlyMap<string, string> = new Map([
   ['auth signInWithWindows', 'Windows authentication is off: it needs a Kerberos KDC'],
 ]);
 
-/** What reports call an operation. */
+/** The name of an operation in reports. */
 export function nameOf({ service, id }: Pick<Operation, 'service' | 'id'>): string {
   return `${service} ${id}`;
 }
 
 /**
- * What is wrong with the successes of a whole run: an operation that never succeeded has shown that it
- * refuses, and
- * nothing else. What is wrong, by operation.
+ * Finds operations that never succeeded in a whole run, because only their refusals were tested, and
+ * operations that succeeded although they are listed as unable to. Returns the findings by operation.
  */
 export function judgeSuccesses(
   operations: readonly string[],
@@ -29,7 +28,7 @@ export function judgeSuccesses(
     const mayFail = cannotSucceed.has(operation);
     if (!mayFail && !succeeded.has(operation)) wrong.set(operation, 'never succeeded');
     if (mayFail && succeeded.has(operation))
-      wrong.set(operation, 'succeeded, and is listed as one that cannot');
+      wrong.set(operation, 'succeeded, but is listed as one that cannot');
   }
   return wrong;
 }

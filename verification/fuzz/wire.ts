@@ -1,48 +1,47 @@
 import { connect, type Socket } from 'node:net';
 import { textTable } from '#platform/command-line.ts';
 
-/** A way to spend bytes on a connection, without a token. */
+/** A way to make a service spend processor time on bytes of a connection, without a token. */
 interface WireAttack {
   readonly name: string;
   /** Sent once after connecting. */
   readonly head: string;
-  /** Sent again and again, until the service ends the connection or has got enough. */
+  /** Sent `times` times, or until the service closes the connection. */
   readonly repeated: string;
-  /** How often; 0: the service ends the connection by itself, or the client does at once. */
   readonly times: number;
   /** Sent at the end. */
   readonly tail?: string;
-  /** The client waits until the service ends the connection. */
+  /** True: the client waits until the service closes the connection. */
   readonly awaitsEnd?: boolean;
-  /** Each byte of `head` is a segment of its own. */
+  /** True: each byte of `head` is sent in a separate segment. */
   readonly isTrickled?: boolean;
 }
 
-/** What an attack cost the service. */
+/** The cost of an attack for the service. */
 interface WireCost {
   readonly name: string;
   readonly bytes: number;
   readonly cpuMs: number;
-  /** µs of processor time of the service for a byte on the wire. */
+  /** Processor time of the service per byte on the wire, in µs. */
   readonly perByte: number;
 }
 
 /**
- * TCP and IP have 40 bytes of headers for each segment; a connection has three of its own before the first
- * byte, and two at the end.
+ * Overhead: TCP and IP headers have 40 bytes per segment. A connection has three segments before its first
+ * byte and two at its end.
  */
 const SEGMENT_BYTES = 40;
 const CONNECTION_SEGMENTS = 5;
-/** Bytes that one write hands on; a segment on the loopback interface has up to 64 KiB. */
+/** Bytes per write. A segment on the loopback interface has up to 64 KiB. */
 const WRITE_BYTES = 64 * 1_024;
-/** Connections one after the other, and how many such rows at once. */
+/** Number of successive connections per sender, and number of concurrent senders. */
 const CONNECTIONS = 20;
-const AT_ONCE = 4;
-/** A service that uses less of this time than the share is idle. */
-const IDLE_LOOK_MS = 200;
+const CONCURRENCY = 4;
+/** A service is idle if it uses less than this share of a processor during one sample. */
+const IDLE_SAMPLE_MS = 200;
 const IDLE_SHARE = 0.05;
-const IDLE_LOOKS = 25;
-/** A connection that the service does not end is given up after this time. */
+const MAX_IDLE_SAMPLES = 25;
+/** Timeout of a connection that the service does not close. */
 const PATIENCE_MS = 5_000;
 
 const lines = (...all: string[]): string => [...all, '', ''].join('\r\n');
@@ -54,18 +53,18 @@ const ONE_BYTE = '1\r\n \r\n';
 const PARTS = 10_000;
 
 /**
- * What bytes may cost at most: a short request on a connection of its own, with room for what else the
- * machine does.
+ * The unit of the bound: the cost per byte of a short request on a new connection. At most twice that is
+ * allowed.
  */
 const UNIT = 'a short request';
 const MAX_UNITS = 2;
 const REPETITIONS = 3;
 
 const BODIES: readonly WireAttack[] = [
-  ['POST', 'to an address of nobody', chunkedTo('POST', '/nowhere')],
+  ['POST', 'to an unknown address', chunkedTo('POST', '/nowhere')],
   ['POST', 'of text', chunkedTo('POST', '/nowhere', 'text/plain')],
   ['GET', 'of a probe', chunkedTo('GET', '/health/live')],
-  ['DELETE', 'of a method that is not served', chunkedTo('DELETE', '/health/live')],
+  ['DELETE', 'to an address without that method', chunkedTo('DELETE', '/health/live')],
 ].map(([method = '', what = '', head = '']) => ({
   name: `chunks of one byte, ${method} ${what}`,
   head,
@@ -119,8 +118,11 @@ const ATTACKS: readonly WireAttack[] = [
   { name: 'no HTTP', head: '\0\0', repeated: '', times: 0, awaitsEnd: true },
 ];
 
-/** Attacks the service at `port` in each way for some time. What costs too much is measured again: the
- * service may have had work of its own.  @param cpuMs processor time that the service has used so far */
+/**
+ * Measures all attacks on the service at `port`. An excessive cost is measured again up to three times,
+ * because the service may have done other work during the measurement.
+ * @param cpuMs returns the processor time that the service has used so far
+ */
 export async function measureWire(port: number, cpuMs: () => number): Promise<WireCost[]> {
   const costs: WireCost[] = [];
   for (const attack of ATTACKS) {
@@ -141,29 +143,32 @@ async function measureAttack(port: number, attack: WireAttack, cpuMs: () => numb
   const sender = async (): Promise<void> => {
     for (let done = 0; done < CONNECTIONS; done += 1) await attackOnce(port, attack, sent);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, sender));
+  await Promise.all(Array.from({ length: CONCURRENCY }, sender));
   await untilIdle(cpuMs);
   const spentMs = cpuMs() - beforeMs;
   return { name: attack.name, bytes: sent.bytes, cpuMs: spentMs, perByte: (spentMs * 1_000) / sent.bytes };
 }
 
-/** What each way costs, the dearest first. */
+/** A table of the costs, most expensive first. */
 export function wireTable(service: string, costs: readonly WireCost[]): string {
-  const dearestFirst = costs.toSorted((one, other) => other.perByte - one.perByte);
-  const rows = dearestFirst.map(({ name, bytes, cpuMs, perByte }) => [
+  const sorted = costs.toSorted((one, other) => other.perByte - one.perByte);
+  const rows = sorted.map(({ name, bytes, cpuMs, perByte }) => [
     `${perByte.toFixed(3)} µs/B`,
     `${cpuMs.toFixed(0)} ms`,
     `${bytes} B`,
     name,
   ]);
-  const table = textTable(['for a byte', 'in all', 'sent', 'how'], rows);
-  return [`processor time of ${service} for a byte on the wire:`, ...table].join('\n');
+  const table = textTable(['per byte', 'total', 'sent', 'attack'], rows);
+  return [`processor time of ${service} per byte on the wire:`, ...table].join('\n');
 }
 
-/** Those that cost much more than a short request. */
+/**
+ * Returns the costs above twice that of a short request.
+ * @throws {Error} if the short request was not measured
+ */
 export function excessiveOnWire(costs: readonly WireCost[]): readonly WireCost[] {
   const unit = costs.find(({ name }) => name === UNIT);
-  if (unit === undefined) throw new Error('nothing to compare with');
+  if (unit === undefined) throw new Error('the short request was not measured');
   return costs.filter((cost) => isExcessive(cost, unit));
 }
 
@@ -171,16 +176,16 @@ function isExcessive({ perByte }: WireCost, unit: WireCost): boolean {
   return perByte > MAX_UNITS * unit.perByte;
 }
 
-/** Waits for the work that an attack leaves behind. */
+/** Waits until the service has finished the work of an attack, for at most 5 s. */
 async function untilIdle(cpuMs: () => number): Promise<void> {
-  for (let look = 0; look < IDLE_LOOKS; look += 1) {
+  for (let sample = 0; sample < MAX_IDLE_SAMPLES; sample += 1) {
     const beforeMs = cpuMs();
-    await new Promise((resolve) => setTimeout(resolve, IDLE_LOOK_MS));
-    if (cpuMs() - beforeMs < IDLE_LOOK_MS * IDLE_SHARE) return;
+    await new Promise((resolve) => setTimeout(resolve, IDLE_SAMPLE_MS));
+    if (cpuMs() - beforeMs < IDLE_SAMPLE_MS * IDLE_SHARE) return;
   }
 }
 
-/** One connection, until the service has ended it or all is sent. */
+/** Opens one connection and attacks, until the service closes it or everything is sent. */
 async function attackOnce(port: number, attack: WireAttack, sent: { bytes: number }): Promise<void> {
   const wire = new Wire(port);
   await wire.connected();
@@ -188,28 +193,28 @@ async function attackOnce(port: number, attack: WireAttack, sent: { bytes: numbe
   if (attack.isTrickled === true) for (const byte of head) await wire.write(byte);
   else await wire.write(head);
   const perWrite = Math.max(1, Math.floor(WRITE_BYTES / Math.max(1, repeated.length)));
-  for (let done = 0; done < times && !wire.isOver; done += perWrite)
+  for (let done = 0; done < times && !wire.isClosed; done += perWrite)
     await wire.write(repeated.repeat(Math.min(perWrite, times - done)));
   await wire.write(tail);
-  if (attack.awaitsEnd === true) await wire.over;
+  if (attack.awaitsEnd === true) await wire.closed;
   wire.close();
   sent.bytes += wire.bytes;
 }
 
-/** A connection that counts what it sends. */
+/** A connection that counts the bytes that it sends. */
 class Wire {
-  /** With the headers of TCP and IP. */
+  /** Bytes sent, including TCP and IP headers. */
   bytes = CONNECTION_SEGMENTS * SEGMENT_BYTES;
-  isOver = false;
-  /** The service has ended it. */
-  readonly over: Promise<void>;
+  isClosed = false;
+  /** Resolves when the service has closed the connection, or after an error or a timeout. */
+  readonly closed: Promise<void>;
   readonly #socket: Socket;
 
   constructor(port: number) {
     this.#socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    this.over = new Promise((resolve) => {
+    this.closed = new Promise((resolve) => {
       const end = (): void => {
-        this.isOver = true;
+        this.isClosed = true;
         resolve();
       };
       this.#socket.once('close', end);
@@ -220,16 +225,16 @@ class Wire {
   }
 
   async connected(): Promise<void> {
-    await Promise.race([new Promise((resolve) => this.#socket.once('connect', resolve)), this.over]);
+    await Promise.race([new Promise((resolve) => this.#socket.once('connect', resolve)), this.closed]);
   }
 
   async write(text: string): Promise<void> {
-    if (this.isOver || text === '') return;
-    const taken = new Promise<boolean>((resolve) => {
+    if (this.isClosed || text === '') return;
+    const written = new Promise<boolean>((resolve) => {
       this.#socket.write(text, 'latin1', (error) => resolve(error === null || error === undefined));
     });
-    const isTaken = await Promise.race([taken, this.over.then(() => false)]);
-    if (isTaken) this.bytes += text.length + SEGMENT_BYTES;
+    const isWritten = await Promise.race([written, this.closed.then(() => false)]);
+    if (isWritten) this.bytes += text.length + SEGMENT_BYTES;
   }
 
   close(): void {

@@ -2,8 +2,8 @@ import { breakText } from './break.ts';
 
 const mutant = {
   name: 'late',
-  says: '',
-  claim: 'fires',
+  description: '',
+  promise: 'fires',
   bundle: 'main.js',
   original: 'now()',
   mistake: 'later()',
@@ -18,7 +18,7 @@ describe('breakText', () => {
   it.each([
     ['0 times', 'at noon'],
     ['2 times', 'now() or now()'],
-  ])('refuses code that is there %s', (times, text) => {
+  ])('refuses code that occurs %s', (times, text) => {
     expect(() => breakText(text, mutant)).toThrow(`late: the code to break occurs ${times} in main.js`);
   });
 });

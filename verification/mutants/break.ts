@@ -3,20 +3,22 @@ import { join } from 'node:path';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import type { Mutant } from './mutant.ts';
 
-/** Plants the mistake. @throws {Error} when the code to break is not there exactly once: the product has
- *  changed */
-export function breakText(
-  text: string,
-  { name, bundle, original, mistake }: Omit<Mutant, 'scenario'>,
-): string {
+/**
+ * Plants a mistake in the text of a bundle.
+ * @throws {Error} if the original code does not occur exactly once, because the product has changed
+ */
+export function breakText(text: string, { name, bundle, original, mistake }: Omit<Mutant, 'rounds'>): string {
   const parts = text.split(original);
   if (parts.length !== 2)
     throw new Error(`${name}: the code to break occurs ${parts.length - 1} times in ${bundle}`);
   return parts.join(mistake);
 }
 
-/** Copies the build and plants the mistakes in the copy. @returns its folder, from the workspace's.
- *  @throws {Error} as `breakText` */
+/**
+ * Copies the build and plants the mistakes in the copy.
+ * @returns the folder of the copy, relative to the workspace
+ * @throws {Error} like `breakText`
+ */
 export function breakCopy(mutants: readonly Mutant[]): string {
   const folder = copyBuild('broken');
   for (const mutant of mutants) {
@@ -26,7 +28,7 @@ export function breakCopy(mutants: readonly Mutant[]): string {
   return folder;
 }
 
-/** @returns its folder, from the workspace's */
+/** Copies the build. @returns the folder of the copy, relative to the workspace */
 export function copyBuild(name: string): string {
   const folder = join('dist/mutants', name);
   const target = join(WORKSPACE, folder);

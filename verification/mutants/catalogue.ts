@@ -7,7 +7,7 @@ import { SERVICE_MUTANTS } from './catalogue/service.ts';
 import { SETTINGS_MUTANTS } from './catalogue/settings.ts';
 import type { Mutant } from './mutant.ts';
 
-/** Every mistake that a run has to notice. */
+/** All mistakes that chaos must notice. */
 export const MUTANTS: readonly Mutant[] = [
   ...SETTINGS_MUTANTS,
   ...AUTH_MUTANTS,

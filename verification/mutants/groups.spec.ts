@@ -1,16 +1,16 @@
 import { ArgumentsError } from '#platform/command-line.ts';
-import { chooseMutants, groupMutants, nameFindings, PARTS, partOf, scenarioOf } from './groups.ts';
-import { calm, CALM, one } from './scenario.ts';
+import { chooseMutants, groupMutants, nameFindings, PARTS, partOf, roundsOf } from './groups.ts';
+import { calm, CALM, one } from './rounds.ts';
 
 const MUTANTS = ['a', 'b', 'c', 'd'].map((name) => ({ name }));
 
 describe('chooseMutants', () => {
-  it('takes all, or those that are named', () => {
+  it('returns all, or the named ones', () => {
     expect(chooseMutants(MUTANTS, [])).toEqual(MUTANTS);
     expect(chooseMutants(MUTANTS, ['d', 'b'])).toEqual([{ name: 'b' }, { name: 'd' }]);
   });
 
-  it('refuses a name that there is not', () => {
+  it('refuses an unknown name', () => {
     expect(() => chooseMutants(MUTANTS, ['b', 'x'])).toThrow(ArgumentsError);
   });
 });
@@ -19,20 +19,20 @@ describe('groupMutants', () => {
   type Entry = Parameters<typeof groupMutants>[0][number] & { readonly name: string };
   const mutant = (name: string, more: Partial<Entry> = {}): Entry => ({
     name,
-    claim: 'fires',
+    promise: 'fires',
     bundle: 'main.js',
     original: `called with ${name}`,
-    scenario: CALM,
+    rounds: CALM,
     ...more,
   });
   const groupNames = (...mutants: readonly Entry[]): string[] =>
     groupMutants(mutants).map((group) => group.map(({ name }) => name).join(''));
 
-  it('puts mistakes together that break other promises', () => {
-    expect(groupNames(mutant('a'), mutant('b'), mutant('c', { claim: 'logs' }))).toEqual(['ac', 'b']);
+  it('groups mistakes that break different promises', () => {
+    expect(groupNames(mutant('a'), mutant('b'), mutant('c', { promise: 'logs' }))).toEqual(['ac', 'b']);
   });
 
-  it('puts mistakes together that break other aspects of a promise', () => {
+  it('groups mistakes that break different aspects of a promise', () => {
     const groups = groupNames(
       mutant('a', { aspect: 'days' }),
       mutant('b', { aspect: 'minutes' }),
@@ -42,40 +42,33 @@ describe('groupMutants', () => {
     expect(groups).toEqual(['ab', 'c', 'd']);
   });
 
-  it('lets a mistake join those whose run has its rounds already', () => {
-    const scenario = one('database-kill');
-    const groups = groupNames(
-      mutant('a'),
-      mutant('b', { scenario }),
-      mutant('c', { claim: 'logs', scenario }),
-    );
+  it('adds a mistake to the group whose run already has its rounds', () => {
+    const rounds = one('database-kill');
+    const groups = groupNames(mutant('a'), mutant('b', { rounds }), mutant('c', { promise: 'logs', rounds }));
     expect(groups).toEqual(['a', 'bc']);
   });
 
   it.each([
     ['changes the same code', { original: 'when\n  called with a\n' }],
     ['masks others', { masks: 'nothing fires' }],
-  ])('leaves one alone that %s', (_what, more) => {
-    expect(groupNames(mutant('a'), mutant('b', { claim: 'logs', ...more }))).toEqual(['a', 'b']);
+  ])('keeps a mistake separate that %s', (_what, more) => {
+    expect(groupNames(mutant('a'), mutant('b', { promise: 'logs', ...more }))).toEqual(['a', 'b']);
   });
 
-  it('has no run of many rounds', () => {
+  it('forms no group with too many rounds', () => {
     const [long, other] = [calm(8), one('database-kill')];
-    const groups = groupNames(
-      mutant('a', { scenario: long }),
-      mutant('b', { claim: 'logs', scenario: other }),
-    );
+    const groups = groupNames(mutant('a', { rounds: long }), mutant('b', { promise: 'logs', rounds: other }));
     expect(groups).toEqual(['a', 'b']);
   });
 
-  it('has the rounds of all in one run', () => {
-    const group = [mutant('a', { scenario: calm(2) }), mutant('b', { scenario: one('database-kill') })];
-    expect(scenarioOf([...group, mutant('c')])).toEqual([...calm(2), ...one('database-kill')]);
+  it('unites the rounds of a group in one run', () => {
+    const group = [mutant('a', { rounds: calm(2) }), mutant('b', { rounds: one('database-kill') })];
+    expect(roundsOf([...group, mutant('c')])).toEqual([...calm(2), ...one('database-kill')]);
   });
 });
 
 describe('partOf', () => {
-  it('takes each once in as many days as there are parts, whatever the day', () => {
+  it('returns each group once in any sequence of as many days as there are parts', () => {
     const days = Array.from({ length: PARTS }, (_, index) => 20_000 + index);
     const taken = days.flatMap((day) => partOf(['a', 'b', 'c', 'd'], day));
     expect(taken.toSorted()).toEqual(['a', 'b', 'c', 'd']);
@@ -85,12 +78,12 @@ describe('partOf', () => {
 describe('nameFindings', () => {
   const [late, lost] = [{ caughtBy: /late/ }, { caughtBy: /lost/ }];
 
-  it('gives the finding of each', () => {
+  it('returns the finding of each', () => {
     expect(nameFindings([late, lost], ['x is lost', 'y is late'])).toEqual(['y is late', 'x is lost']);
     expect(nameFindings([late, lost], ['x is lost'])).toEqual([null, 'x is lost']);
   });
 
-  it('takes no finding for one that another may have caused', () => {
+  it('ignores a finding that matches two mistakes', () => {
     expect(nameFindings([late, lost], ['x is late and lost'])).toEqual([null, null]);
   });
 });

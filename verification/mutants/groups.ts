@@ -1,55 +1,60 @@
 import { ArgumentsError } from '#platform/command-line.ts';
 import type { Mutant } from './mutant.ts';
-import { type Scenario, unite } from './scenario.ts';
+import { type Rounds, unite } from './rounds.ts';
 
-/** Number of parts. */
+/** Number of parts into which the groups are divided. */
 export const PARTS = 3;
-/** Beyond this, starting a second platform is faster. */
+/** Maximum rounds of one run. Beyond it, starting a second platform is faster. */
 const MAX_ROUNDS = 8;
-/** Shorter lines, such as a bracket, occur everywhere and do not count. */
+/**
+ * Lines up to this length, e.g. a bracket, are ignored when code is compared, because they occur everywhere.
+ */
 const SHORT_LINE = 10;
 
-/** All mistakes, or those that are named. @throws {ArgumentsError} for a name that there is not */
+/** Returns all mistakes, or the named ones. @throws {ArgumentsError} for an unknown name */
 export function chooseMutants<M extends Pick<Mutant, 'name'>>(
   mutants: readonly M[],
   names: readonly string[],
 ): M[] {
   const unknown = names.filter((name) => !mutants.some((mutant) => mutant.name === name));
-  if (unknown.length > 0) throw new ArgumentsError(`There is no mistake ${unknown.join(', ')}.`);
+  if (unknown.length > 0) throw new ArgumentsError(`Unknown mistakes: ${unknown.join(', ')}.`);
   return mutants.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 
-type Groupable = Pick<Mutant, 'claim' | 'aspect' | 'original' | 'bundle' | 'scenario' | 'masks'>;
+type Groupable = Pick<Mutant, 'promise' | 'aspect' | 'original' | 'bundle' | 'rounds' | 'masks'>;
 
-/** Puts mistakes together of which one run can show each: they break other promises, or other aspects of one,
- *  in other code. Each joins those whose run needs the fewest rounds more. */
+/**
+ * Groups mistakes that can share a copy of the build and one run. The members of a group break different
+ * promises, or different aspects of one, in different code. Each mistake joins the group whose run needs the
+ * fewest additional rounds.
+ */
 export function groupMutants<M extends Groupable>(mutants: readonly M[]): M[][] {
   const groups: M[][] = [];
-  for (const mutant of mutants.toSorted((left, right) => right.scenario.length - left.scenario.length)) {
-    const roundsMore = (members: readonly M[]): number =>
-      scenarioOf([...members, mutant]).length - scenarioOf(members).length;
+  for (const mutant of mutants.toSorted((left, right) => right.rounds.length - left.rounds.length)) {
+    const additionalRounds = (members: readonly M[]): number =>
+      roundsOf([...members, mutant]).length - roundsOf(members).length;
     const [group] = groups
       .filter((members) => fits(members, mutant))
-      .toSorted((left, right) => roundsMore(left) - roundsMore(right));
+      .toSorted((left, right) => additionalRounds(left) - additionalRounds(right));
     if (group === undefined) groups.push([mutant]);
     else group.push(mutant);
   }
   return groups;
 }
 
-/** Every third of the groups. @param part which: numbers that differ by `PARTS` are the same */
+/** Returns every third group. @param part number of the part, taken modulo `PARTS` */
 export function partOf<T>(groups: readonly T[], part: number): T[] {
   return groups.filter((_, index) => index % PARTS === part % PARTS);
 }
 
-/** The rounds that the run of a group has. */
-export function scenarioOf(mutants: readonly Pick<Mutant, 'scenario'>[]): Scenario {
-  return mutants.map(({ scenario }) => scenario).reduce(unite, []);
+/** The rounds of a group's run. */
+export function roundsOf(mutants: readonly Pick<Mutant, 'rounds'>[]): Rounds {
+  return mutants.map(({ rounds }) => rounds).reduce(unite, []);
 }
 
 /**
- * For each mistake the finding that names it and could be that of no other; null: there is none.
- * @param findings of one run against all of them
+ * Returns for each mistake a finding that matches it and no other mistake of the group. Null: there is none.
+ * @param findings of one run with all the mistakes
  */
 export function nameFindings(
   mutants: readonly Pick<Mutant, 'caughtBy'>[],
@@ -67,16 +72,16 @@ export function nameFindings(
 function fits(members: readonly Groupable[], mutant: Groupable): boolean {
   const all = [...members, mutant];
   if (all.some(({ masks }) => masks !== undefined)) return false;
-  if (scenarioOf(all).length > MAX_ROUNDS) return false;
+  if (roundsOf(all).length > MAX_ROUNDS) return false;
   return members.every((member) => !isSamePromise(member, mutant) && !isSameCode(member, mutant));
 }
 
 function isSamePromise(left: Groupable, right: Groupable): boolean {
   const isApart = left.aspect !== undefined && right.aspect !== undefined && left.aspect !== right.aspect;
-  return left.claim === right.claim && !isApart;
+  return left.promise === right.promise && !isApart;
 }
 
-/** True when a line of one is in the other: after the first was planted the second would not be found. */
+/** True if a line of one occurs in the other: planting one would change the code of the other. */
 function isSameCode(left: Groupable, right: Groupable): boolean {
   const hasLineOf = (text: string, other: string): boolean =>
     other.split('\n').some((line) => line.trim().length > SHORT_LINE && text.includes(line.trim()));

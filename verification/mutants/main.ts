@@ -1,20 +1,20 @@
 /**
- * `npm run verify:mutants`: shows that a chaos run notices what it is for. Plants mistakes in copies of the
- * bundles, and has the shortest run that suffices find each.
+ * `npm run verify:mutants`: shows that chaos can find mistakes. Plants mistakes in copies of the bundles and
+ * starts, for each copy, the shortest chaos run that must notice them.
  */
 import { ArgumentsError, commandLine, runMain, wholeNumber } from '#platform/command-line.ts';
 import { MUTANTS } from './catalogue.ts';
-import { chooseMutants, groupMutants, PARTS, partOf, scenarioOf } from './groups.ts';
+import { chooseMutants, groupMutants, PARTS, partOf, roundsOf } from './groups.ts';
 import { buildOnce, runClustered, runMutants, runUnbroken } from './run.ts';
 import { keepResults, writeTable } from './results.ts';
 import type { Mutant } from './mutant.ts';
 
 const DESCRIPTION =
-  'Plants known mistakes in copies of the build and runs chaos against each copy. Ends with 0 only when all were noticed.';
+  'Plants known mistakes in copies of the build and runs chaos against each copy. Exits with 0 only if every mistake was noticed.';
 const ABOUT_PARTS = `
-Without --part each mistake is planted alone: what the run finds is its doing.
-With --part those that break other promises share a copy, and each has to be named by a finding that fits no
-other of the copy. That is faster, and shows less: one mistake may help to find another.`;
+Without --part each mistake is planted alone, so every finding of its run is its effect.
+With --part mistakes that break different promises share a copy, and each must have a finding that matches no
+other mistake of the copy. That is faster but proves less: one mistake may help to find another.`;
 
 interface Flags {
   readonly part?: number;
@@ -27,21 +27,21 @@ interface Flags {
 function main(): void {
   process.exitCode = 1;
   const command = commandLine('npm run verify:mutants', '[-- flags] [names]', DESCRIPTION)
-    .argument('[names...]', 'only these')
+    .argument('[names...]', 'only these mistakes')
     .option(
       '--part <number>',
-      `several in a copy; of the copies only every ${PARTS}rd, by this number`,
+      `plants several mistakes per copy, and runs every ${PARTS}rd copy, starting at this number`,
       wholeNumber,
     )
-    .option('--cluster', 'on three machines, with their faults')
-    .option('--built', 'what is in dist/ is not built anew')
-    .option('--unbroken', 'runs what is unbroken the same way, which has to find nothing')
-    .option('--write', 'writes the results so far into docs/reliability.md')
+    .option('--cluster', 'runs on three machines, with their faults')
+    .option('--built', 'uses the build in dist/ without rebuilding it')
+    .option('--unbroken', 'does the same runs with the unchanged build, which must have no findings')
+    .option('--write', 'writes all results so far into docs/reliability.md')
     .addHelpText('after', ABOUT_PARTS)
     .parse(process.argv.slice(2), { from: 'user' });
   const flags = command.opts<Flags>();
   if (flags.part !== undefined && flags.cluster === true)
-    throw new ArgumentsError('--part and --cluster: one of them.');
+    throw new ArgumentsError('Use either --part or --cluster.');
   const chosen = chooseMutants(MUTANTS, command.args);
   const copies =
     flags.part === undefined ? chosen.map((mutant) => [mutant]) : partOf(groupMutants(chosen), flags.part);
@@ -51,7 +51,7 @@ function main(): void {
   process.exitCode = failures === 0 && copies.length > 0 ? 0 : 1;
 }
 
-/** Gives how many were not noticed. */
+/** Returns the number of mistakes that were not noticed. */
 function runAll(copies: readonly (readonly Mutant[])[], { cluster: isClustered }: Flags): number {
   const results = copies.flatMap((mutants) => {
     const found = isClustered === true ? mutants.flatMap(runClustered) : runMutants(mutants);
@@ -65,16 +65,16 @@ function runAll(copies: readonly (readonly Mutant[])[], { cluster: isClustered }
   return survivors.length;
 }
 
-/** Each scenario once. Gives how many found something. */
+/** Runs each combination of rounds once. Returns the number of runs with findings. */
 function runAllUnbroken(copies: readonly (readonly Mutant[])[]): number {
-  const scenarios = new Map(
+  const runs = new Map(
     copies.map((mutants) => {
-      const scenario = scenarioOf(mutants);
-      return [JSON.stringify(scenario), scenario];
+      const rounds = roundsOf(mutants);
+      return [JSON.stringify(rounds), rounds];
     }),
   );
-  const failed = [...scenarios.values()].filter((scenario) => !runUnbroken(scenario));
-  console.log(`\n${scenarios.size - failed.length} of ${scenarios.size} runs found nothing`);
+  const failed = [...runs.values()].filter((rounds) => !runUnbroken(rounds));
+  console.log(`\n${runs.size - failed.length} of ${runs.size} runs had no findings`);
   return failed.length;
 }
 

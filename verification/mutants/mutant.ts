@@ -1,7 +1,7 @@
-import type { Scenario } from './scenario.ts';
+import type { Rounds } from './rounds.ts';
 
-/** What is promised, as the table of docs/reliability.md calls it. */
-type Claim =
+/** A promise of the platform. The names are those of the table in docs/reliability.md. */
+type PromiseName =
   | 'settings'
   | 'sessions'
   | 'revocations'
@@ -17,24 +17,25 @@ type Claim =
   | 'retention'
   | 'feeds';
 
-/** One deliberate mistake, and the shortest run that has to notice it. */
+/** A deliberate mistake, and the shortest run that must notice it. */
 export interface Mutant {
   readonly name: string;
-  /** What the mistake is, in a few words. */
-  readonly says: string;
-  readonly claim: Claim;
-  /** Which part of the promise it breaks; mistakes with different parts may share a copy. */
+  /** Describes the mistake in a few words, for the table in docs/reliability.md. */
+  readonly description: string;
+  readonly promise: PromiseName;
+  /** The part of the promise that it breaks. Mistakes with different aspects may share a copy. */
   readonly aspect?: string;
   readonly bundle: string;
-  /** Occurs once in the bundle. */
+  /** The code to replace. It must occur exactly once in the bundle. */
   readonly original: string;
+  /** The replacement. */
   readonly mistake: string;
-  readonly scenario: Scenario;
-  /** Set when it would hide other mistakes or be confused with them, so it is planted alone; says why. */
+  readonly rounds: Rounds;
+  /** The reason why the mistake is planted alone: it would hide other mistakes or be confused with them. */
   readonly masks?: string;
-  /** Faults of three machines that bring it to light; those of the scenario unless given. */
+  /** Faults to use with `--cluster`, separated by commas. By default those of `rounds`. */
   readonly clusterFaults?: string;
-  /** Part of a finding that names the mistake's effect. */
+  /** Matches a finding that reports the effect of the mistake. */
   readonly caughtBy: RegExp;
 }
 

@@ -1,10 +1,10 @@
 import { mutantTable, withResults, withTable } from './results.ts';
-import { CALM, calm } from './scenario.ts';
+import { CALM, calm } from './rounds.ts';
 
 const MUTANTS = [
-  { name: 'a', says: 'it is lost', claim: 'settings', scenario: CALM },
-  { name: 'b', says: 'it is late', claim: 'fires', scenario: calm(7) },
-  { name: 'c', says: 'it is wrong', claim: 'logs', scenario: CALM },
+  { name: 'a', description: 'it is lost', promise: 'settings', rounds: CALM },
+  { name: 'b', description: 'it is late', promise: 'fires', rounds: calm(7) },
+  { name: 'c', description: 'it is wrong', promise: 'logs', rounds: CALM },
 ] as const;
 const RESULTS = [
   { name: 'a', finding: '✘ settings: history: lost: x', seconds: 31, others: 0 },
@@ -12,22 +12,22 @@ const RESULTS = [
 ];
 
 describe('the table of mistakes', () => {
-  it('says which check noticed each, and which nobody did', () => {
+  it('names the check that noticed each mistake, and those that were not noticed', () => {
     expect(mutantTable(MUTANTS, RESULTS).slice(2)).toEqual([
       '| settings | it is lost | `calm` | settings | 31 |',
-      '| fires | it is late | 7 × `calm` | **nobody** | 90 |',
+      '| fires | it is late | 7 × `calm` | **not noticed** | 90 |',
       '| logs | it is wrong | `calm` | not run |  |',
     ]);
   });
 
-  it('says beside how many others one was noticed', () => {
+  it('shows the number of other mistakes in the copy', () => {
     const beside = [{ name: 'a', finding: '✘ settings: history: lost: x', seconds: 31, others: 4 }];
     expect(mutantTable(MUTANTS.slice(0, 1), beside).slice(2)).toEqual([
       '| settings | it is lost | `calm` | settings | beside 4 |',
     ]);
   });
 
-  it('takes the place of the one before it', () => {
+  it('replaces the previous table', () => {
     const document = [
       'Before.',
       '<!-- mutants: written by npm run verify:mutants -- --write -->',
@@ -52,7 +52,7 @@ describe('withResults', () => {
   const alone = { name: 'a', finding: 'x', seconds: 1, others: 0 };
   const beside = { ...alone, others: 3 };
 
-  it('keeps what was noticed alone, until it is run alone again or not noticed', () => {
+  it('keeps a result of a mistake planted alone, until it is planted alone again or not noticed', () => {
     expect(withResults([alone], [beside])).toEqual([alone]);
     expect(withResults([beside], [alone])).toEqual([alone]);
     const missed = { ...beside, finding: null };

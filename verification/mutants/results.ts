@@ -4,38 +4,44 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import { MUTANTS } from './catalogue.ts';
 import type { Mutant } from './mutant.ts';
 import type { MutantResult } from './run.ts';
-import { describeScenario } from './scenario.ts';
+import { describeRounds } from './rounds.ts';
 
 const FILE = join(WORKSPACE, 'test-results/chaos/mutants.json');
 const DOCUMENT = join(WORKSPACE, 'docs/reliability.md');
 const [BEGIN, END] = ['<!-- mutants: written by npm run verify:mutants -- --write -->', '<!-- /mutants -->'];
 
-/** Keeps results for the table, besides those of other mistakes. */
+/** Saves results for the table. Results of other mistakes are kept. */
 export function keepResults(results: readonly MutantResult[]): void {
   mkdirSync(dirname(FILE), { recursive: true });
   writeFileSync(FILE, `${JSON.stringify(withResults(readResults(), results), null, 2)}\n`);
 }
 
-/** What was noticed alone is kept when it is noticed again beside others, which shows less. */
-export function withResults(kept: readonly MutantResult[], results: readonly MutantResult[]): MutantResult[] {
-  const byName = new Map(kept.map((result) => [result.name, result]));
+/**
+ * Merges new results into saved ones. A mistake that was noticed when planted alone keeps that result if it
+ * is noticed again among other mistakes, which proves less.
+ */
+export function withResults(
+  saved: readonly MutantResult[],
+  results: readonly MutantResult[],
+): MutantResult[] {
+  const byName = new Map(saved.map((result) => [result.name, result]));
   for (const result of results) {
     const known = byName.get(result.name);
     const wasNoticed = known !== undefined && known.finding !== null;
-    const showsLess = result.finding !== null && wasNoticed && known.others < result.others;
-    if (!showsLess) byName.set(result.name, result);
+    const provesLess = result.finding !== null && wasNoticed && known.others < result.others;
+    if (!provesLess) byName.set(result.name, result);
   }
   return [...byName.values()];
 }
 
-/** Writes the results of all into the documentation. @throws {Error} when it has no place for them */
+/** Writes the table of all saved results into the documentation. @throws {Error} without the two markers */
 export function writeTable(): void {
   const results = readResults();
   const table = mutantTable(MUTANTS, results);
   writeFileSync(DOCUMENT, withTable(readFileSync(DOCUMENT, 'utf8'), table));
 }
 
-/** @throws {Error} without the two markers */
+/** Replaces the table between the two markers. @throws {Error} without the two markers */
 export function withTable(document: string, table: readonly string[]): string {
   const [before, rest] = document.split(BEGIN);
   const [, after] = rest?.split(END) ?? [];
@@ -45,15 +51,15 @@ export function withTable(document: string, table: readonly string[]): string {
 
 /** The lines of a Markdown table. */
 export function mutantTable(
-  mutants: readonly Pick<Mutant, 'name' | 'says' | 'claim' | 'scenario'>[],
+  mutants: readonly Pick<Mutant, 'name' | 'description' | 'promise' | 'rounds'>[],
   results: readonly MutantResult[],
 ): string[] {
   const byName = new Map(results.map((result) => [result.name, result]));
-  const rows = mutants.map(({ name, says, claim, scenario }) => {
+  const rows = mutants.map(({ name, description, promise, rounds }) => {
     const result = byName.get(name);
     const catcher = result === undefined ? 'not run' : catcherOf(result);
-    const run = describeScenario(scenario, (kind) => `\`${kind}\``);
-    return `| ${[claim, says, run, catcher, took(result)].join(' | ')} |`;
+    const run = describeRounds(rounds, (kind) => `\`${kind}\``);
+    return `| ${[promise, description, run, catcher, took(result)].join(' | ')} |`;
   });
   return [
     '| promise | mistake | run | noticed by | seconds |',
@@ -62,15 +68,15 @@ export function mutantTable(
   ];
 }
 
-/** The seconds of a run of its own; of a run that it shared, with how many. */
+/** The seconds of the run if the mistake was planted alone, otherwise the number of other mistakes. */
 function took(result: MutantResult | undefined): string {
   if (result === undefined) return '';
   return result.others === 0 ? String(result.seconds) : `beside ${result.others}`;
 }
 
-/** The check that found it. */
+/** The check whose finding noticed the mistake. */
 function catcherOf({ finding }: MutantResult): string {
-  if (finding === null) return '**nobody**';
+  if (finding === null) return '**not noticed**';
   return /^✘ (.*?): /.exec(finding)?.[1] ?? finding;
 }
 

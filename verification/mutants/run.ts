@@ -5,17 +5,17 @@ import { PROJECT_ROOTS } from '#platform/programs.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { type Check, findingLines } from '#verification/audit/check.ts';
 import { breakCopy, copyBuild } from './break.ts';
-import { nameFindings, scenarioOf } from './groups.ts';
+import { nameFindings, roundsOf } from './groups.ts';
 import type { Mutant } from './mutant.ts';
-import { chaosFlags, describeScenario, type Scenario } from './scenario.ts';
+import { chaosFlags, describeRounds, type Rounds } from './rounds.ts';
 
-/** What became of a run against a mistake. */
+/** The result of a run with a mistake. */
 export interface MutantResult {
   readonly name: string;
-  /** The line that names its effect; null: it was not noticed. */
+  /** The finding that reports its effect. Null: the mistake was not noticed. */
   readonly finding: string | null;
   readonly seconds: number;
-  /** How many other mistakes were in the copy. */
+  /** Number of other mistakes in the copy. */
   readonly others: number;
 }
 
@@ -23,30 +23,35 @@ const CHAOS = join(import.meta.dirname, '../scenarios/chaos/main.ts');
 const CLUSTER_ROUNDS = 3;
 const SHOWN_CHARACTERS = 6_000;
 
-/** False when it failed. */
+/** Builds all projects. Returns false if that failed. */
 export function buildOnce(): boolean {
   const args = ['tools/build/bundle.ts', ...PROJECT_ROOTS];
   return spawnSync(process.execPath, args, { cwd: WORKSPACE, stdio: 'inherit' }).status === 0;
 }
 
-/** Plants mistakes in one copy and has one run look for all of them. @throws {Error} when the product has no
- *  such code any more */
+/**
+ * Plants mistakes in one copy and starts one run that must notice all of them.
+ * @throws {Error} if the product no longer has the code to break
+ */
 export function runMutants(mutants: readonly Mutant[]): MutantResult[] {
-  return judge(mutants, runChaos(breakCopy(mutants), chaosFlags(scenarioOf(mutants))));
+  return judge(mutants, runChaos(breakCopy(mutants), chaosFlags(roundsOf(mutants))));
 }
 
-/** Plants a mistake and has a run on three machines look for it. @throws {Error} as `runMutants` */
+/**
+ * Plants a mistake and starts a run on three machines that must notice it.
+ * @throws {Error} like `runMutants`
+ */
 export function runClustered(mutant: Mutant): MutantResult[] {
-  const { scenario, clusterFaults = scenario.map(({ kind }) => kind).join(',') } = mutant;
+  const { rounds, clusterFaults = rounds.map(({ kind }) => kind).join(',') } = mutant;
   const flags = ['--cluster', '--faults', clusterFaults, '--rounds', String(CLUSTER_ROUNDS), '--seed', '1'];
   return judge([mutant], runChaos(breakCopy([mutant]), flags));
 }
 
-/** Whether a run of the build as it is finds nothing. */
-export function runUnbroken(scenario: Scenario): boolean {
-  const run = runChaos(copyBuild('unbroken'), chaosFlags(scenario));
+/** Runs the unchanged build. Returns true if there were no findings. */
+export function runUnbroken(rounds: Rounds): boolean {
+  const run = runChaos(copyBuild('unbroken'), chaosFlags(rounds));
   const isClean = run.status === 0;
-  console.log(`${isClean ? '✔' : '✘'} nothing is broken, ${describeScenario(scenario)}, ${run.seconds} s`);
+  console.log(`${isClean ? '✔' : '✘'} unchanged build, ${describeRounds(rounds)}, ${run.seconds} s`);
   if (!isClean) show(run);
   return isClean;
 }
@@ -56,12 +61,12 @@ type Run = ReturnType<typeof runChaos>;
 function judge(mutants: readonly Mutant[], run: Run): MutantResult[] {
   const { seconds } = run;
   const findings = nameFindings(mutants, run.findings);
-  for (const [index, { name, claim }] of mutants.entries()) {
+  for (const [index, { name, promise }] of mutants.entries()) {
     const finding = findings[index] ?? null;
     console.log(
       finding === null
-        ? `✘ ${name} (${claim}): not noticed in ${seconds} s, exit ${String(run.status)}`
-        : `✔ ${name} (${claim}), ${seconds} s: ${finding.slice(0, 300)}`,
+        ? `✘ ${name} (${promise}): not noticed in ${seconds} s, exit ${String(run.status)}`
+        : `✔ ${name} (${promise}), ${seconds} s: ${finding.slice(0, 300)}`,
     );
   }
   if (findings.includes(null)) show(run);
@@ -69,7 +74,7 @@ function judge(mutants: readonly Mutant[], run: Run): MutantResult[] {
   return mutants.map(({ name }, index) => ({ name, finding: findings[index] ?? null, seconds, others }));
 }
 
-/** Runs a copy of the build, which goes afterwards. */
+/** Runs chaos on a copy of the build, then deletes the copy. */
 function runChaos(dist: string, flags: readonly string[]) {
   const startedAtMs = performance.now();
   const { status, stdout, stderr } = spawnSync(process.execPath, [CHAOS, '--dist', dist, ...flags], {
@@ -80,9 +85,9 @@ function runChaos(dist: string, flags: readonly string[]) {
   return { status, stdout, stderr, seconds, findings: status === 1 ? readFindings(stdout) : [] };
 }
 
-/** Every finding; what a run prints is only the first of each check. */
+/** Reads all findings from the result file. A run prints only the first 20 of each check. */
 function readFindings(stdout: string): string[] {
-  const [, file] = /^Everything: (.*)$/m.exec(stdout) ?? [];
+  const [, file] = /^All results: (.*)$/m.exec(stdout) ?? [];
   if (file === undefined) return [];
   const { checks } = JSON.parse(readFileSync(file, 'utf8')) as { checks: Check[] };
   rmSync(file);

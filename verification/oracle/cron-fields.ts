@@ -1,6 +1,6 @@
 import { CronExpressionParser } from 'cron-parser';
 
-/** What the five fields of a cron expression name, as cron-parser reads them. */
+/** The values of the five fields of a cron expression, as parsed by cron-parser. */
 export interface CronFields {
   readonly minutes: ReadonlySet<number>;
   readonly hours: ReadonlySet<number>;
@@ -8,9 +8,9 @@ export interface CronFields {
   readonly months: ReadonlySet<number>;
   /** 0 is Sunday. */
   readonly daysOfWeek: ReadonlySet<number>;
-  /** One matching day field is enough: crontab(5), when neither begins with `*`. */
+  /** True when neither day field begins with `*`: then one matching day field is enough, as in crontab(5). */
   readonly isEitherDay: boolean;
-  /** The hours are all 24: the expression means elapsed time, and clock changes move nothing. */
+  /** True when all 24 hours match: the expression means elapsed time, so clock changes move no occurrence. */
   readonly isElapsedTime: boolean;
 }
 
@@ -31,7 +31,7 @@ export function cronFields(text: string): CronFields {
   };
 }
 
-/** @param wallMs wall-clock time, as if it were UTC */
+/** @param wallMs wall-clock time, encoded as if it were UTC */
 export function matchesWallTime(fields: CronFields, wallMs: number): boolean {
   const wall = new Date(wallMs);
   return (
@@ -48,7 +48,7 @@ function matchesDay({ daysOfMonth, daysOfWeek, isEitherDay }: CronFields, wall: 
   return isEitherDay ? byMonth || byWeek : byMonth && byWeek;
 }
 
-/** cron-parser also knows days such as the last of a month, which these expressions do not use. */
+/** cron-parser also returns non-numeric days, e.g. `L`. The expressions of this suite do not use them. */
 function numbersOf(values: readonly (number | string)[]): Set<number> {
   return new Set(values.map(Number));
 }

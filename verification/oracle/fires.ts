@@ -1,31 +1,32 @@
-/** A trigger that is later than this fires once, for the latest occurrence that it missed. */
+/** Lateness of a misfire: a trigger that is later than this fires once, for the latest missed occurrence. */
 const MISFIRE_AFTER_MS = 5_400_000;
 
-/** What a trigger has to do, computed from its occurrences and clocks alone. */
+/** The expected fires of a trigger, computed only from its occurrences and clocks. */
 export interface ExpectedFires {
-  /** Occurrences each of which has its own fire. */
+  /** Occurrences that must have exactly one fire each. */
   readonly due: readonly number[];
-  /** Occurrences of which any number may have a fire: they came while triggers were being paused. */
+  /** Occurrences that may or may not have a fire: they were due while the run paused its triggers. */
   readonly allowed: ReadonlySet<number>;
 }
 
-/** When a trigger was there and when it was paused, by the database's clock. */
-export interface TriggerLife {
-  /** It had been waiting for this occurrence when it was put into the store. */
+/** The instants that decide the fires of a trigger, by the database's clock. */
+export interface TriggerTimes {
+  /** Its next fire when it was inserted. */
   readonly firstDueAtMs: number;
   readonly plantedAtMs: number;
-  /** All that was due until then has to have fired. */
+  /** Every occurrence due until then must have fired. */
   readonly watchedUntilMs: number;
   readonly pausedAtMs: number;
 }
 
 /**
- * The fires of a trigger. Every occurrence fires, oldest first; one that was more than 90 minutes late when
- * the trigger was planted makes that a misfire, and the latest occurrence stands for all that were missed.
- * @param occurrences of its expression, ascending, without holes from `firstDueAtMs` to `pausedAtMs`
+ * Computes the fires of a trigger. Every occurrence fires, oldest first. If the first occurrence was more
+ * than 90 minutes late when the trigger was planted, that is a misfire: a single fire for the latest missed
+ * occurrence replaces those of all missed ones.
+ * @param occurrences of its expression, ascending, complete from `firstDueAtMs` to `pausedAtMs`
  */
-export function expectedFires(occurrences: readonly number[], life: TriggerLife): ExpectedFires {
-  const { firstDueAtMs, plantedAtMs, watchedUntilMs, pausedAtMs } = life;
+export function expectedFires(occurrences: readonly number[], times: TriggerTimes): ExpectedFires {
+  const { firstDueAtMs, plantedAtMs, watchedUntilMs, pausedAtMs } = times;
   const since = occurrences.filter((atMs) => atMs >= firstDueAtMs && atMs <= pausedAtMs);
   const isMisfire = plantedAtMs - firstDueAtMs > MISFIRE_AFTER_MS;
   const latestMissed = since.findLast((atMs) => atMs <= plantedAtMs);

@@ -1,40 +1,46 @@
-/** What decides which instances a schedule must have. In ms since 1970, by clocks that differ by
- *  `toleranceMs` at most. */
-export interface ScheduleLife {
-  /** It was asked for then: nothing that was due before may exist. */
-  readonly askedForAtMs: number;
-  /** What was due after it must exist: it had been acknowledged, or was resumed last. Null: it was paused,
-   *  removed, or nobody knows. */
+/**
+ * The bounds within which a schedule must or may have instances. In ms since 1970, by clocks that differ by
+ * `toleranceMs` at most.
+ */
+export interface InstanceBounds {
+  /** The request to create it. No instance due earlier may exist. */
+  readonly requestedAtMs: number;
+  /**
+   * Instances due later must exist: its creation was acknowledged then, or it was last resumed. Null: none
+   * must exist, because it was paused or removed or its creation was never acknowledged.
+   */
   readonly activeSinceMs: number | null;
-  /** Every instance due until then must exist: it is the horizon of the last generation. */
+  /** The horizon of the last generation. Every instance due until then must exist. */
   readonly generatedUntilMs: number;
-  /** Beyond it none may exist: the horizon of a generation at the end of the run. */
+  /** The horizon of a generation at the end of the run. No instance due later may exist. */
   readonly latestMs: number;
   readonly toleranceMs: number;
 }
 
-/** Instances of one schedule by what they should be. */
+/** Differences between the expected and the stored instances of one schedule. */
 export interface InstanceDifference {
   readonly missing: readonly number[];
-  /** Due at an instant that is none of the schedule's, or before it was made, or too far ahead. */
+  /**
+   * Due at an instant at which the schedule is not due, or before it was requested, or beyond the horizon.
+   */
   readonly wrong: readonly number[];
 }
 
 /**
- * @param due every instant at which the schedule is due, ascending
- * @param found the instants of its instances
+ * Compares the due instants of a schedule with the due times of its instances.
+ * @param due ascending
  */
 export function compareInstances(
   due: readonly number[],
   found: readonly number[],
-  life: ScheduleLife,
+  bounds: InstanceBounds,
 ): InstanceDifference {
-  const { askedForAtMs, activeSinceMs, generatedUntilMs, latestMs, toleranceMs } = life;
+  const { requestedAtMs, activeSinceMs, generatedUntilMs, latestMs, toleranceMs } = bounds;
   const [stored, allowed] = [new Set(found), new Set(due)];
   const mustExist = (atMs: number): boolean =>
     activeSinceMs !== null && atMs > activeSinceMs + toleranceMs && atMs <= generatedUntilMs - toleranceMs;
   const mayExist = (atMs: number): boolean =>
-    allowed.has(atMs) && atMs > askedForAtMs - toleranceMs && atMs <= latestMs + toleranceMs;
+    allowed.has(atMs) && atMs > requestedAtMs - toleranceMs && atMs <= latestMs + toleranceMs;
   return {
     missing: due.filter((atMs) => mustExist(atMs) && !stored.has(atMs)),
     wrong: found.filter((atMs) => !mayExist(atMs)),

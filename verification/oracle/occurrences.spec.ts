@@ -3,7 +3,7 @@ import type { OffsetSpan } from './zone-offsets.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** @param changes offsets in hours, each with the instant from which it holds */
+/** @param changes offsets in hours, each with the instant at which it begins */
 function spans(until: string, ...changes: readonly (readonly [from: string, hours: number])[]): OffsetSpan[] {
   return changes.map(([from, hours], index) => ({
     fromMs: Date.parse(from),
@@ -19,17 +19,17 @@ const SPRING = spans('2026-03-31T00:00Z', ['2026-03-28T00:00Z', 1], ['2026-03-29
 const AUTUMN = spans('2026-10-26T12:00Z', ['2026-10-24T12:00Z', 2], ['2026-10-25T01:00Z', 1]);
 const UTC = spans('2026-07-01T00:00Z', ['2026-06-01T00:00Z', 0]);
 
-// The instants are written out from the zones' tables: neither library nor service computed them.
-describe('occurrences tried minute by minute', () => {
-  it('move behind the gap in spring', () => {
+// The expected instants were derived by hand from the zones' tables, not computed by a library or a service.
+describe('occurrencesOf', () => {
+  it('moves occurrences out of the gap in spring', () => {
     expect(list('30 2 * * *', SPRING)).toEqual(['2026-03-28T01:30', '2026-03-29T01:30', '2026-03-30T00:30']);
   });
 
-  it('come once when the hour is repeated in autumn, at its first pass', () => {
+  it('finds one occurrence in a repeated hour in autumn, the first', () => {
     expect(list('30 2 * * *', AUTUMN)).toEqual(['2026-10-25T00:30', '2026-10-26T01:30']);
   });
 
-  it('of every hour mean elapsed time', () => {
+  it('treats an expression for every hour as elapsed time', () => {
     expect(
       list('0 * * * *', spans('2026-10-25T03:00Z', ['2026-10-24T23:30Z', 2], ['2026-10-25T01:00Z', 1])),
     ).toEqual(['2026-10-25T00:00', '2026-10-25T01:00', '2026-10-25T02:00']);
@@ -38,12 +38,12 @@ describe('occurrences tried minute by minute', () => {
     ).toEqual(['2026-03-29T00:30', '2026-03-29T01:00', '2026-03-29T01:30']);
   });
 
-  it('move by half an hour at Lord Howe', () => {
+  it('moves by half an hour on Lord Howe Island', () => {
     const lordHowe = spans('2026-10-04T12:00Z', ['2026-10-03T12:00Z', 10.5], ['2026-10-03T15:30Z', 11]);
     expect(list('15 2 * * *', lordHowe)).toEqual(['2026-10-03T15:45']);
   });
 
-  it('need both day fields, or one of them when neither begins with *', () => {
+  it('requires both day fields, or one of them when neither begins with *', () => {
     expect(list('0 9 1,2 * 5', UTC)).toEqual([
       '2026-06-01T09:00',
       '2026-06-02T09:00',
@@ -55,7 +55,7 @@ describe('occurrences tried minute by minute', () => {
     expect(list('0 9 */2 * MON', UTC)).toEqual(['2026-06-01T09:00', '2026-06-15T09:00', '2026-06-29T09:00']);
   });
 
-  it('leave out the dates of a calendar, in the zone', () => {
+  it('skips the dates of a calendar, in the zone', () => {
     const nearMidnight = spans('2026-06-04T00:00Z', ['2026-06-01T00:00Z', 9]);
     expect(list('30 0 * * *', nearMidnight, ['2026-06-03'])).toEqual([
       '2026-06-01T15:30',

@@ -7,10 +7,10 @@ const DATE_LENGTH = '2026-12-25'.length;
 /**
  * The instants at which a cron expression is due, ascending, found by trying every minute of the spans.
  *
- * A listed hour names wall-clock time: of a time that comes twice the first counts, and one that a gap leaves
- * out comes later by the length of the gap. An expression for every hour means elapsed time: nothing moves,
- * and a repeated hour counts twice.
- * @param spans of its zone, without holes; clock changes at their edges are not seen
+ * An expression that lists hours means wall-clock time: a repeated wall-clock time is due only the first
+ * time, and one skipped by a gap is due later by the length of the gap. An expression for every hour means
+ * elapsed time: no occurrence moves, and a repeated hour is due twice.
+ * @param spans the offsets of its zone, contiguous. Clock changes at their outer edges are ignored.
  * @param excludedDates local dates on which it is not due, e.g. `2026-12-25`
  */
 export function occurrencesOf(
@@ -32,7 +32,7 @@ export function occurrencesOf(
     }
     const next = spans[index + 1];
     if (next === undefined || fields.isElapsedTime) continue;
-    // What the clocks skip, if they are put forward here.
+    // The wall-clock times that are skipped if clocks move forward here.
     for (let wallMs = toMs + offsetMs; wallMs < toMs + next.offsetMs; wallMs += MINUTE_MS)
       if (isDue(wallMs)) found.add(wallMs - offsetMs);
   }

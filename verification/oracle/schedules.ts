@@ -1,20 +1,21 @@
 import { occurrencesOf } from './occurrences.ts';
 import type { Zones } from './zones.ts';
 
-/** What a caller said when it created a schedule. */
-export interface ScheduleSaid {
+/** The members of a schedule request that decide when the schedule is due. */
+export interface Recurrence {
   readonly schedule: string;
   readonly timeZone: string;
-  /** Local date, the first on which it may be due. */
+  /** The first local date on which it may be due. */
   readonly startDate?: string;
-  /** Local date, the last on which it may be due. */
+  /** The last local date on which it may be due. */
   readonly endDate?: string;
-  /** Local dates of its calendar. */
+  /** Local dates that its calendar excludes. */
   readonly excludedDates?: readonly string[];
 }
 
-/** Every instant at which schedules are due, within what was read of their zones. Equal ones are computed
- *  once. */
+/**
+ * Computes the due instants of recurrences, within the time for which zone offsets were read. Memoises them.
+ */
 export class DueInstants {
   readonly #zones: Zones;
   readonly #known = new Map<string, readonly number[]>();
@@ -23,8 +24,8 @@ export class DueInstants {
     this.#zones = zones;
   }
 
-  of(said: ScheduleSaid): readonly number[] {
-    const { schedule, timeZone, startDate = '', endDate = '9999', excludedDates = [] } = said;
+  of(recurrence: Recurrence): readonly number[] {
+    const { schedule, timeZone, startDate = '', endDate = '9999', excludedDates = [] } = recurrence;
     const key = JSON.stringify([schedule, timeZone, startDate, endDate, excludedDates]);
     const known = this.#known.get(key);
     if (known !== undefined) return known;

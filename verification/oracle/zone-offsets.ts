@@ -1,4 +1,4 @@
-/** A time in which a zone's clocks are constantly so far ahead of UTC. */
+/** A period in which the UTC offset of a zone is constant. */
 export interface OffsetSpan {
   readonly fromMs: number;
   /** Exclusive. */
@@ -6,10 +6,10 @@ export interface OffsetSpan {
   readonly offsetMs: number;
 }
 
-/** Runs one statement and gives its rows. */
+/** Runs one statement and returns its rows. */
 export type Query = <Row extends object>(sql: string, parameters: readonly unknown[]) => Promise<Row[]>;
 
-/** Clocks change at quarters of an hour of UTC. */
+/** Sampling interval. Clock changes happen at full quarters of an hour in UTC. */
 const STEP_MS = 15 * 60_000;
 
 const OFFSETS = `
@@ -18,8 +18,10 @@ const OFFSETS = `
   FROM generate_series(to_timestamp($2::float8 / 1000), to_timestamp($3::float8 / 1000), interval '15 minutes') AS instant
   ORDER BY instant`;
 
-/** The offsets of a zone from `fromMs` to `toMs`, as PostgreSQL's time-zone data have them: the services
- *  take theirs from ICU. */
+/**
+ * Reads the offsets of a zone from `fromMs` to `toMs` from PostgreSQL's time-zone data. The services use ICU,
+ * so the two sources are independent.
+ */
 export async function readZoneOffsets(
   query: Query,
   zone: string,

@@ -3,7 +3,7 @@ import { Zones } from './zones.ts';
 
 const HOUR_MS = 3_600_000;
 const at = (text: string): number => Date.parse(`${text}Z`);
-/** Offsets of each zone in hours, with the instant from which they hold. */
+/** The offsets of each zone in hours, each with the instant at which it begins. */
 const OFFSETS: Readonly<Record<string, readonly (readonly [from: string, hours: number])[]>> = {
   North: [
     ['2026-03-01T00:00', 1],
@@ -22,8 +22,8 @@ const query = ((_sql: string, [zone]: readonly unknown[]) =>
     (OFFSETS[String(zone)] ?? []).map(([from, hours]) => ({ fromMs: at(from), offsetMs: hours * HOUR_MS })),
   )) as Query;
 
-describe('the clock changes of zones', () => {
-  it('are found by the way in which clocks are put, in whichever zone that is next', async () => {
+describe('nextClockChange', () => {
+  it('finds the next change in a direction, in whichever zone it comes first', async () => {
     const zones = await Zones.read(query, ['North', 'South'], { back: 1, ahead: 1 });
     const next = (after: string, direction?: 'forward' | 'back'): string => {
       const found = zones.nextClockChange(['North', 'South'], at(after), direction);

@@ -2,7 +2,7 @@ import { type OffsetSpan, type Query, readZoneOffsets } from './zone-offsets.ts'
 
 const DAY_MS = 86_400_000;
 
-/** The zones of a run, with their offsets around it. */
+/** The UTC offsets of a run's time zones, for some days around the run. */
 export class Zones {
   readonly #spans: ReadonlyMap<string, readonly OffsetSpan[]>;
 
@@ -10,7 +10,7 @@ export class Zones {
     this.#spans = spans;
   }
 
-  /** @param days how far back and ahead of now offsets are wanted */
+  /** Reads the offsets from the database. @param days number of days before and after now */
   static async read(
     query: Query,
     names: Iterable<string>,
@@ -29,7 +29,7 @@ export class Zones {
     return spans;
   }
 
-  /** What of the spans of a zone is within a time. */
+  /** The spans of a zone, clipped to a period. */
   spansWithin(name: string, fromMs: number, toMs: number): readonly OffsetSpan[] {
     return this.spansOf(name)
       .filter((span) => span.toMs > fromMs && span.fromMs < toMs)
@@ -40,7 +40,7 @@ export class Zones {
       }));
   }
 
-  /** The date in a zone, e.g. `2026-12-25`. */
+  /** The local date of an instant in a zone, e.g. `2026-12-25`. */
   localDate(name: string, atMs: number): string {
     const span = this.spansOf(name).findLast(({ fromMs }) => fromMs <= atMs);
     if (span === undefined)
@@ -48,8 +48,10 @@ export class Zones {
     return new Date(atMs + span.offsetMs).toISOString().slice(0, '2026-12-25'.length);
   }
 
-  /** Where and when, of these zones, clocks change next, or are put this way next; null when they are not
-   *  within what was read. */
+  /**
+   * The next clock change in any of these zones after an instant, in the given direction if there is one.
+   * Null if the offsets that were read have no such change.
+   */
   nextClockChange(names: readonly string[], afterMs: number, direction?: ClockChange): FoundChange | null {
     const changes = names.flatMap((timeZone) =>
       changesOf(this.spansOf(timeZone)).map((change) => ({ timeZone, ...change })),
@@ -68,7 +70,7 @@ function changesOf(spans: readonly OffsetSpan[]): { atMs: number; direction: Clo
   }));
 }
 
-/** Which way clocks are put: a gap in local time, or a time that comes twice. */
+/** The direction of a clock change. Forward skips a local time, back repeats one. */
 export type ClockChange = 'forward' | 'back';
 
 interface FoundChange {

@@ -2,7 +2,7 @@ import { everyCaller } from './chaos/callers.ts';
 import { inRounds, type RoundScenario } from './chaos/in-rounds.ts';
 import { type ChaosArguments, FAULT_KINDS, planFaults, roundFlags } from './chaos/plan.ts';
 
-/** One server of each kind and two replicas of each service, broken round after round. */
+/** Faults on one machine: one server of each kind and two replicas of each service, one fault per round. */
 export function chaos(args: ChaosArguments): RoundScenario {
   const { seed, rounds, faults, dist, prometheus = false } = args;
   return inRounds({

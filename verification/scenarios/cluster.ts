@@ -2,7 +2,10 @@ import { everyCaller } from './chaos/callers.ts';
 import { inRounds, type RoundScenario } from './chaos/in-rounds.ts';
 import { type ChaosArguments, CLUSTER_FAULT_KINDS, planFaults, roundFlags } from './chaos/plan.ts';
 
-/** Three machines with clustered servers, of which nodes, machines, disks and clocks fail. */
+/**
+ * Faults on three machines with clustered servers: nodes, machines, disks and clocks fail, one fault per
+ * round.
+ */
 export function cluster(args: ChaosArguments): RoundScenario {
   const { seed, rounds, faults, dist, pooler: hasPooler = false, prometheus = false } = args;
   return inRounds({

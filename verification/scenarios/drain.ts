@@ -7,38 +7,42 @@ import { databaseNowMs, pauseTriggers } from '#verification/traffic/triggers.ts'
 import { seconds } from './report.ts';
 
 const FIRES_LIMIT_MS = 60_000;
-/** Business-unit changes come back after up to 5 min when the database is away each time. */
+/** More than 5 min, the longest retry delay of a business-unit change that finds its database down. */
 const DRAIN_LIMIT_MS = 360_000;
-/** Nothing may be under way for so long, at each of so many looks. */
+/**
+ * Time for which the platform must be quiet to count as drained, and the number of check intervals within it.
+ */
 const QUIET_MS = 1_500;
-const QUIET_LOOKS = 5;
+const QUIET_CHECKS = 5;
 
-/** Ends the fires and waits until nothing is on its way: no due trigger, no outbox row, no message. What does
- *  not end is a finding. */
+/**
+ * Pauses the triggers and waits until nothing is in progress: no due trigger, no outbox row, no message. A
+ * timeout is recorded as a violation.
+ */
 export async function drain(platform: PlatformUnderLoad, journal: Journal): Promise<void> {
   const watchedUntilMs = await databaseNowMs(platform);
   const isDue = `WHERE state = 'WAITING' AND next_fire_at <= now()`;
-  const haveFired = await until(
+  const haveFired = await pollUntil(
     200,
     FIRES_LIMIT_MS,
     async () => (await countRows(platform, 'triggers', isDue)) === 0,
   );
   if (!haveFired) journal.violations.push(`triggers are still due ${seconds(FIRES_LIMIT_MS)} after the load`);
   journal.firesEnded = await pauseTriggers(platform, watchedUntilMs);
-  let looks = 0;
-  // A delivery in progress may be missing from the broker's statistics for seconds, and its handler may pause
-  // for one.
-  const isDrained = await until(QUIET_MS / QUIET_LOOKS, DRAIN_LIMIT_MS, async () => {
-    looks = (await isQuiet(platform)) ? looks + 1 : 0;
-    return looks > QUIET_LOOKS;
+  let quietChecks = 0;
+  // One check is not enough: the broker's statistics may miss a delivery in progress for seconds, and its
+  // handler may be idle for a second.
+  const isDrained = await pollUntil(QUIET_MS / QUIET_CHECKS, DRAIN_LIMIT_MS, async () => {
+    quietChecks = (await isQuiet(platform)) ? quietChecks + 1 : 0;
+    return quietChecks > QUIET_CHECKS;
   });
   if (!isDrained)
-    journal.violations.push(`something was under way ${seconds(DRAIN_LIMIT_MS)} after the load`);
+    journal.violations.push(`something was still in progress ${seconds(DRAIN_LIMIT_MS)} after the load`);
 }
 
-/** Nothing is in the outbox or in a queue, but what was put aside, and nobody writes. */
+/** True if the outbox and all queues except error and skipped queues are empty, and no transaction writes. */
 async function isQuiet(platform: PlatformUnderLoad): Promise<boolean> {
-  // A queue may be deleted while it is looked at.
+  // Reading fails if a queue is deleted during the call.
   const queues = await readQueues(platform).catch(() => null);
   return (
     queues !== null &&
@@ -48,8 +52,8 @@ async function isQuiet(platform: PlatformUnderLoad): Promise<boolean> {
   );
 }
 
-/** Repeats `probe` until it is true, or the limit has passed: then false. */
-export async function until(
+/** Repeats `probe` until it returns true. Returns false after the time limit. */
+export async function pollUntil(
   intervalMs: number,
   limitMs: number,
   probe: () => Promise<boolean>,

@@ -1,15 +1,16 @@
 import { auditRun } from '#verification/audit/audit.ts';
 import { type Check, CheckBuilder } from '#verification/audit/check.ts';
 import { gatherFacts } from '#verification/audit/gather.ts';
-import { auditLoggedDefects, auditTraffic } from '#verification/audit/replicas.ts';
+import { auditLoggedDefects, auditTraffic } from '#verification/audit/responses-and-logs.ts';
 import type { Load } from '#verification/traffic/load.ts';
 import { drain } from './drain.ts';
 import { Disaster, type DrillNotes } from './drill/disaster.ts';
 import { adjustFacts, type Difference, joinJournals, journalAt } from './drill/restored.ts';
-import type { Result, Scenario, Scene } from './scenario.ts';
+import type { Result, Scenario, ScenarioContext } from './scenario.ts';
 
 /**
- * A restore to an instant by the documented commands, after which everything is as it was acknowledged then.
+ * Restores the platform to an instant with the documented commands. Afterwards it must have the state that
+ * was acknowledged at that instant.
  */
 export function drill(seed: number): Scenario<Disaster, Load, DrillNotes> {
   return {
@@ -26,12 +27,15 @@ export function drill(seed: number): Scenario<Disaster, Load, DrillNotes> {
   };
 }
 
-async function audit({ stage, load }: Scene<Disaster, Load>, notes: DrillNotes): Promise<Result> {
+async function audit({ stage, load }: ScenarioContext<Disaster, Load>, notes: DrillNotes): Promise<Result> {
   const { platform } = stage;
   const { past, before, second, reconciled } = notes;
   const { facts, difference } = adjustFacts(await gatherFacts(platform), before);
-  const journal = joinJournals(journalAt(past.then, load.journal, past.thenMs), second.journal);
-  const repaired = difference.schedulesUntaken.filter((id) => reconciled.includes(id)).length;
+  const journal = joinJournals(
+    journalAt(past.journalAtInstant, load.journal, past.journalCopiedAtMs),
+    second.journal,
+  );
+  const repaired = difference.unconsumedSchedules.filter((id) => reconciled.includes(id)).length;
   return {
     checks: [
       ...notes.checks,
@@ -47,20 +51,20 @@ async function audit({ stage, load }: Scene<Disaster, Load>, notes: DrillNotes):
   };
 }
 
-/** A drill in which nothing was on its way at the instant, or nothing was undone, has shown nothing. */
-function auditDifference(repaired: number, { undone, schedulesUntaken }: Difference): Check {
-  const check = new CheckBuilder('events on their way at the instant: found by reconciliation');
-  if (repaired === 0) check.wrong('no schedule waited for its event');
-  if (undone === 0) check.wrong('nothing was done after the instant');
-  return check.done(schedulesUntaken.length, repaired);
+/** A drill proves something only if events were in transit at the instant and later writes were undone. */
+function auditDifference(repaired: number, { undone, unconsumedSchedules }: Difference): Check {
+  const check = new CheckBuilder('events in transit at the instant: repaired by reconciliation');
+  if (repaired === 0) check.wrong('no event of a schedule was in transit');
+  if (undone === 0) check.wrong('no message was sent after the instant');
+  return check.done(unconsumedSchedules.length, repaired);
 }
 
 function remarks(
   repaired: number,
-  { undone, again, firedAgain, schedulesUntaken, requestsUntaken }: Difference,
+  { undone, repeated, refired, unconsumedSchedules, unconsumedRequests }: Difference,
 ): string[] {
   return [
-    `Neighbours had heard ${undone} messages of what is undone, and hear ${again} again under their id and ${firedAgain} fires under another.`,
-    `Lost with the queues: the events of ${schedulesUntaken.length} schedules (${repaired} of them found by reconciliation), ${requestsUntaken} requests for generation.`,
+    `Neighbours had received ${undone} messages about undone changes. After the restore they received ${repeated} messages again under the same id, and ${refired} fires under a new id.`,
+    `Lost with the queues: the events of ${unconsumedSchedules.length} schedules (${repaired} of them repaired by reconciliation), ${unconsumedRequests} requests for generation.`,
   ];
 }

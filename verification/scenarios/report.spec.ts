@@ -18,17 +18,17 @@ const render = (findings: string[]): string =>
   });
 
 describe('renderReport', () => {
-  it('shows what the scenario has to say, and each check', () => {
+  it('shows the blocks of the scenario, and each check', () => {
     expect(render([])).toContain('a table\n\na remark\n');
     expect(render(['lost: a'])).toMatch(/^settings +2 +2 +1 +0 +0$/m);
   });
 
-  it('says so when nothing is wrong', () => {
+  it('shows the success line if there are no findings', () => {
     expect(isClean([check([])])).toBe(true);
     expect(render([])).toContain('✔ nothing lost, nothing twice');
   });
 
-  it('lists what is wrong and how to repeat it', () => {
+  it('lists the findings and the command that repeats the run', () => {
     expect(isClean([check(['lost: a'])])).toBe(false);
     expect(render(['lost: a'])).toContain('✘ settings: lost: a');
     expect(render(['lost: a'])).toContain('Again with: npm run chaos -- --seed 7');

@@ -5,18 +5,18 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import { type Check, firstFindings } from '#verification/audit/check.ts';
 import type { Result } from './scenario.ts';
 
-/** What a report is written of. */
+/** The contents of a report. */
 interface Reported extends Omit<Result, 'figures'> {
-  /** Gives the same run again. */
+  /** The command that repeats the run. */
   readonly command: string;
 }
 
-/** True when nothing was lost, done twice or otherwise wrong. */
+/** True if no check has findings. */
 export function isClean(checks: readonly Check[]): boolean {
   return checks.every(({ findings }) => findings.length === 0);
 }
 
-/** What a run shows, what was compared, and what was found. */
+/** Renders the blocks of the scenario, the table of checks, and the findings. */
 export function renderReport({ blocks, checks, success, command }: Reported): string {
   const count = checks.reduce((sum, { findings }) => sum + findings.length, 0);
   return [
@@ -29,7 +29,7 @@ export function renderReport({ blocks, checks, success, command }: Reported): st
   ].join('\n');
 }
 
-/** Keeps everything as JSON, and returns the file's name. @param file below test-results/ */
+/** Saves all results as JSON. @param file below test-results/ @returns the path of the file */
 export function saveResult(file: string, result: object): string {
   const path = join(WORKSPACE, 'test-results', file);
   mkdirSync(dirname(path), { recursive: true });

@@ -1,49 +1,49 @@
 import type { Check } from '#verification/audit/check.ts';
 
-/** Tells of progress, a line at a time. */
+/** Prints one line of progress. */
 export type Report = (line: string) => void;
 
-/** Where a scenario takes place: servers, and a platform on them. */
+/** The setting of a scenario: servers, and a platform on them. */
 export interface Stage {
-  /** Ends everything. */
+  /** Stops all programs and servers. */
   stop(): Promise<void>;
 }
 
-/** A stage under load. */
-export interface Scene<S extends Stage, L> {
+/** A stage and its load. */
+export interface ScenarioContext<S extends Stage, L> {
   readonly stage: S;
   readonly load: L;
   readonly report: Report;
 }
 
-/** What a run has shown. */
+/** The result of a run. */
 export interface Result {
-  /** What was acknowledged, compared with what is there. */
+  /** Comparisons of acknowledgements with facts. */
   readonly checks: readonly Check[];
   /** Blocks of lines for the report: tables, remarks. */
   readonly blocks: readonly (readonly string[])[];
-  /** The last line when nothing was found. */
+  /** The last line of the report if there are no findings. */
   readonly success: string;
-  /** What is kept as JSON. */
+  /** Saved as JSON. */
   readonly figures: object;
 }
 
 /**
- * One way to show that the platform keeps its promises. `runScenario` calls the functions in this order.
- * `L` is the load, `N` is what was noted of the steps.
+ * A test of the platform's promises. `runScenario` calls the functions in the order of their declaration.
+ * `L` is the type of the load. `N` is the type of the notes that the steps hand to the audit.
  */
 export interface Scenario<S extends Stage, L, N> {
-  /** The command that gives the same run again. */
+  /** The command that repeats the run. */
   readonly command: string;
-  /** The file below test-results/ that keeps everything. */
+  /** The file for all results, below test-results/. */
   readonly resultFile: string;
   /** Starts the servers. */
   open(report: Report): Promise<S>;
-  /** Starts the programs of the platform and its callers. */
+  /** Starts the programs of the platform, and its callers. */
   load(stage: S, report: Report): Promise<L>;
-  /** Does what the platform has to stand: faults, upgrades, a disaster. */
-  steps(scene: Scene<S, L>): Promise<N>;
-  /** Ends the load, and waits until nothing is on its way. */
-  drain(scene: Scene<S, L>, notes: N): Promise<void>;
-  audit(scene: Scene<S, L>, notes: N): Promise<Result>;
+  /** Does to the platform what it must withstand: faults, upgrades, a disaster. */
+  steps(context: ScenarioContext<S, L>): Promise<N>;
+  /** Ends the load, and waits until nothing is in progress. */
+  drain(context: ScenarioContext<S, L>, notes: N): Promise<void>;
+  audit(context: ScenarioContext<S, L>, notes: N): Promise<Result>;
 }

@@ -5,8 +5,9 @@ import { buildRelease } from './chaos/release.ts';
 import type { Report } from './scenario.ts';
 
 /**
- * A platform of a release before: each service is rolled to the present build, then each back. @param commit
- * the release's
+ * Starts a platform from an earlier release. Each service is rolled to the present build, then each is rolled
+ * back.
+ * @param commit the commit of the release
  */
 export function upgrade(commit: string, args: ChaosArguments, report: Report): RoundScenario {
   const { seed, dist, prometheus = false } = args;

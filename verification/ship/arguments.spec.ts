@@ -1,7 +1,7 @@
 import { parseShipArguments } from './steps.ts';
 
 describe('parseShipArguments', () => {
-  it('tries podman and Docker, and does everything', () => {
+  it('defaults to podman, then Docker, and to all steps', () => {
     expect(parseShipArguments([])).toEqual({ engines: ['podman', 'docker'], base: null, isShort: false });
   });
 

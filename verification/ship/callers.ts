@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICE_NAMES } from '#platform/programs.ts';
 import { auditRun } from '#verification/audit/audit.ts';
-import { type Check, withFigures } from '#verification/audit/check.ts';
+import { type Check, flagEmptyComparison } from '#verification/audit/check.ts';
 import { gatherFacts, watchApplications } from '#verification/audit/gather.ts';
-import { auditLogs, auditTokens, auditTraffic } from '#verification/audit/replicas.ts';
+import { auditLogs, auditTokens, auditTraffic } from '#verification/audit/responses-and-logs.ts';
 import { drain } from '#verification/scenarios/drain.ts';
 import type { Application } from '#verification/traffic/context.ts';
 import type { Journal } from '#verification/traffic/journal.ts';
@@ -17,11 +17,13 @@ import type { Overlay } from './overlay.ts';
 
 const SEED = 1;
 const TRIGGERS = 12;
-/** Under load means that callers are at it before, during and after. */
+/** Time of load before and after each change. */
 const LOADED_MS = 4_000;
 const SHOWN_FAILURES = 5;
 
-/** Callers of an overlay, from its first pods to the audit. None of their requests may fail. */
+/**
+ * The callers of an overlay. They run from its first pods to the audit, and none of their requests may fail.
+ */
 export class Callers {
   readonly #overlay: Overlay;
   readonly #platform: PlatformUnderLoad;
@@ -45,8 +47,8 @@ export class Callers {
     const load = await Load.prepare(platform, SEED, { profile: IN_CONTAINERS, application });
     load.traffic.isStrict = true;
     load.start(platform);
-    load.startLives();
-    // Rotation gives other values to the same names.
+    load.startScheduleChanges();
+    // Keep the first values too: the rotation replaces values under the same names.
     const secrets = new Map([
       ['shared secret', application.sharedSecret],
       ...[...overlay.knownSecrets()].map(([name, value]) => [`first ${name}`, value] as const),
@@ -58,7 +60,7 @@ export class Callers {
     return this.#load.context.application;
   }
 
-  /** Does something while they call. @throws {FriendlyError} when a request failed meanwhile */
+  /** Runs `work` under load. @throws {FriendlyError} if a request failed during it */
   async during(phase: string, work: () => Promise<void>): Promise<string> {
     const { traffic, journal, zones } = this.#load;
     traffic.phase = phase;
@@ -67,14 +69,11 @@ export class Callers {
     await delay(LOADED_MS);
     await work();
     await delay(LOADED_MS);
-    expectAll(auditTraffic(traffic, [], new Map()));
+    expectClean(auditTraffic(traffic, [], new Map()));
     return `${(traffic.attempts - before).toLocaleString('en')} requests, 0 failures`;
   }
 
-  /**
-   * Ends the load, and compares what was acknowledged with what is there. @throws {FriendlyError} with the
-   * findings
-   */
+  /** Ends the load and audits the platform. @throws {FriendlyError} with the findings */
   async audit(): Promise<string> {
     const { journal, traffic, zones, profile } = this.#load;
     await this.#load.finish();
@@ -86,15 +85,15 @@ export class Callers {
       await auditTokens(this.#replicas(), journal),
       auditTraffic(traffic, [], new Map()),
     ];
-    expectAll(...checks);
+    expectClean(...checks);
     return summaryOf(journal);
   }
 
-  /** @throws {FriendlyError} when one of the logs has a secret of the overlay or of its callers in it */
+  /** @throws {FriendlyError} if a log contains a secret of the overlay or of its callers */
   expectNoSecret(logs: ReadonlyMap<string, string>): void {
     const configured = new Map([...this.#secrets, ...this.#overlay.knownSecrets()]);
     const written = [...logs].map(([label, log]) => ({ label, log: () => log }));
-    expectAll(auditLogs(written, configured, this.#load.journal));
+    expectClean(auditLogs(written, configured, this.#load.journal));
   }
 
   #replicas() {
@@ -109,17 +108,17 @@ export class Callers {
   }
 }
 
-/** @throws {FriendlyError} with what is wrong */
-function expectAll(...checks: readonly Check[]): void {
+/** @throws {FriendlyError} with the findings, if there are any */
+function expectClean(...checks: readonly Check[]): void {
   const findings = checks
-    .map(withFigures)
+    .map(flagEmptyComparison)
     .flatMap(({ name, findings: found }) => found.map((finding) => `${name}: ${finding}`));
   if (findings.length === 0) return;
   const shown = findings.slice(0, SHOWN_FAILURES).join('\n  ');
   throw new FriendlyError(`${findings.length} findings:\n  ${shown}`);
 }
 
-/** `4,711 writes acknowledged: 300 settings, 55 schedules, …; nothing lost, nothing twice`. */
+/** E.g. `4,711 writes acknowledged (300 settings, 55 schedules, …), nothing lost, nothing twice`. */
 function summaryOf(journal: Journal): string {
   const { settings, schedules, completions, revokedTokens, businessUnitChanges, acknowledged } = journal;
   const counts = {

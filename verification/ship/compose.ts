@@ -10,7 +10,7 @@ import { imageOf } from './images.ts';
 
 type Condition = 'service_started' | 'service_healthy' | 'service_completed_successfully';
 
-/** What this tool reads of a service in a compose file. */
+/** The members of a compose service that this tool supports. */
 interface ComposeService {
   readonly image?: string;
   readonly build?: { readonly args: { readonly APP?: string } };
@@ -31,8 +31,8 @@ const HEALTHY_TIMEOUT_MS = 120_000;
 const SHUTDOWN_SECONDS = 45;
 
 /**
- * The containers of a compose file, started by an engine without compose: what is built is there already,
- * under the tag of this run.
+ * Runs the containers of a compose file with an engine alone, without docker compose. The built images must
+ * already exist under the tag of this run.
  */
 export class Compose {
   readonly #engine: Engine;
@@ -52,14 +52,14 @@ export class Compose {
     this.variables = readEnvironmentFile(readFileSync(environmentFile, 'utf8'));
   }
 
-  /** Images that come from a registry, by service. */
+  /** Images from registries, by service. */
   get foreignImages(): [name: string, image: string][] {
     return Object.entries(this.#services).flatMap(([name, { image }]) =>
       image === undefined ? [] : [[name, image]],
     );
   }
 
-  /** Ports of this machine that the containers take. */
+  /** Ports of this machine that the containers publish. */
   get ports(): number[] {
     return Object.values(this.#services).flatMap(({ ports = [] }) =>
       ports.map((port) => Number(port.split(':').at(-2))),
@@ -67,8 +67,8 @@ export class Compose {
   }
 
   /**
-   * Starts everything in the order in which it waits for one another.
-   * @param absent services that something else stands in for, by address, or nothing does
+   * Starts all containers in the order of their dependencies.
+   * @param absent services not to start, with the address of their substitute. Null: there is no substitute.
    */
   async up(
     tag: string,
@@ -91,7 +91,10 @@ export class Compose {
     for (const name of this.#running) await this.#untilHealthy(name);
   }
 
-  /** Ends what runs, the last first. @throws {FriendlyError} when one of ours had to be killed or failed */
+  /**
+   * Stops all containers in reverse order.
+   * @throws {FriendlyError} if one of our images did not exit with 0
+   */
   async down(): Promise<void> {
     const failures: string[] = [];
     for (const name of this.#running.splice(0).reverse()) {
@@ -102,7 +105,7 @@ export class Compose {
     if (failures.length > 0) throw new FriendlyError(failures.join(', '));
   }
 
-  /** A service after those that it depends on. */
+  /** Service names, each after its dependencies. */
   #order(): string[] {
     const order: string[] = [];
     const visit = (name: string): void => {
@@ -128,7 +131,7 @@ export class Compose {
     }
   }
 
-  /** What others wait for until it has ended runs to its end here. */
+  /** Starts a container. If another service waits for its completion, runs it to its end instead. */
   async #start(name: string, tag: string, hosts: Variables): Promise<void> {
     const all = Object.keys(this.#services).flatMap((other) => this.#dependencies(other));
     const endsByItself = all.some(
@@ -180,7 +183,7 @@ export class Compose {
       intervalMs: 500,
     }).catch(async (cause: unknown) => {
       const log = await this.#engine.logs(container).catch(String);
-      throw new FriendlyError(`${name} does not become healthy: ${log.slice(-1_000)}`, { cause });
+      throw new FriendlyError(`${name} did not become healthy: ${log.slice(-1_000)}`, { cause });
     });
   }
 

@@ -1,7 +1,7 @@
 import { runFlags } from './engine.ts';
 
 describe('runFlags', () => {
-  it('asks for nothing that the container does not ask for', () => {
+  it('adds no flags by default', () => {
     const spec = {
       name: 'x',
       image: 'y',
@@ -12,7 +12,7 @@ describe('runFlags', () => {
     expect(runFlags(spec)).toEqual([]);
   });
 
-  it('confines a container as its pod says', () => {
+  it('confines a container like its pod', () => {
     const flags = runFlags({
       name: 'x',
       image: 'y',

@@ -5,19 +5,19 @@ import { promisify } from 'node:util';
 import { FriendlyError } from '#platform/errors.ts';
 import { type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
-/** One container as the compose file or a pod asks for it. */
+/** A container, as specified by the compose file or a pod. */
 export interface ContainerSpec {
   /** Unique within a run. */
   readonly name: string;
   readonly image: string;
-  /** Null: the image's own. */
+  /** Null: the command of the image. */
   readonly command: readonly string[] | null;
   readonly environment: Variables;
-  /** Its address, or the container whose network it shares. */
+  /** Its address, or another container whose network it shares. */
   readonly network: { readonly ip: string } | { readonly container: string };
   readonly isReadOnly?: boolean;
   readonly droppedCapabilities?: readonly string[];
-  /** False: neither set-user-id programs nor file capabilities work. */
+  /** False: set-user-id programs and file capabilities have no effect. */
   readonly mayGainPrivileges?: boolean;
   readonly user?: string;
   readonly memoryBytes?: number;
@@ -27,12 +27,12 @@ export interface ContainerSpec {
   readonly volumes?: readonly string[];
 }
 
-/** What `podman run` and `docker run` are told of everything but name, network and environment. */
+/** The flags of `podman run` and `docker run`, except those for name, network and environment. */
 export function runFlags(spec: ContainerSpec): string[] {
   const { droppedCapabilities = [], ports = [], tmpfs = [], volumes = [] } = spec;
   return [
     ...(spec.isReadOnly === true ? ['--read-only'] : []),
-    // Podman mounts its own writable folders into a read-only root, where Kubernetes mounts none.
+    // Unlike Kubernetes, podman mounts some writable folders into a read-only root.
     ...droppedCapabilities.flatMap((name) => ['--cap-drop', name]),
     ...(spec.mayGainPrivileges === false ? ['--security-opt', 'no-new-privileges'] : []),
     ...(spec.user === undefined ? [] : ['--user', spec.user]),
@@ -53,17 +53,17 @@ interface CallOptions {
 }
 
 const run = promisify(execFile);
-/** What containers that ended in order have written. */
+/** Folder for the logs of ended containers. */
 const LOGS = join(WORKSPACE, 'test-results/ship');
 const COMMAND_TIMEOUT_MS = 60_000;
 const PULL_TIMEOUT_MS = 600_000;
-/** Of what an engine wrote before it failed, so much is told. */
-const TOLD_CHARACTERS = 1_500;
+/** Maximum length of an engine's output in an error message. */
+const SHOWN_CHARACTERS = 1_500;
 const SUBNETS = [7, 57, 107, 157, 207];
-/** The first ones are the gateway's and the Services'. */
+/** Lower addresses belong to the gateway and the Services. */
 const FIRST_ADDRESS = 20;
 
-/** Podman or Docker, and a network of this run's own with the containers in it. */
+/** Podman or Docker, with a network for this run and its containers. */
 export class Engine {
   readonly name: EngineName;
   readonly #environment: NodeJS.ProcessEnv;
@@ -82,7 +82,7 @@ export class Engine {
       : { ...process.env, CONTAINERS_CONF: writeConfiguration(folder) };
   }
 
-  /** The first of these engines that answers. @throws {FriendlyError} with what each of them said */
+  /** Returns the first working engine. @throws {FriendlyError} with the errors of all, if none works */
   static async find(names: readonly EngineName[], folder: string): Promise<Engine> {
     const reasons: string[] = [];
     for (const name of names) {
@@ -97,7 +97,10 @@ export class Engine {
     throw new FriendlyError(`Containers cannot run here.\n${reasons.join('\n')}`);
   }
 
-  /** What the engine prints. @throws {FriendlyError} with the end of what it wrote */
+  /**
+   * Runs a command of the engine and returns its output.
+   * @throws {FriendlyError} with the end of the output
+   */
   async call(args: readonly string[], options: CallOptions = {}): Promise<string> {
     const { timeoutMs = COMMAND_TIMEOUT_MS, variables = {} } = options;
     try {
@@ -106,10 +109,11 @@ export class Engine {
       return stdout;
     } catch (cause) {
       const { message, stderr = '', stdout = '' } = cause as Error & { stderr?: string; stdout?: string };
-      const said = `${stdout}${stderr}`.trim() || message;
-      throw new FriendlyError(`${this.name} ${args.slice(0, 2).join(' ')}: ${said.slice(-TOLD_CHARACTERS)}`, {
-        cause,
-      });
+      const output = `${stdout}${stderr}`.trim() || message;
+      throw new FriendlyError(
+        `${this.name} ${args.slice(0, 2).join(' ')}: ${output.slice(-SHOWN_CHARACTERS)}`,
+        { cause },
+      );
     }
   }
 
@@ -120,10 +124,10 @@ export class Engine {
     );
   }
 
-  /** True when the image is here, or could be fetched. */
+  /** Fetches an image unless it is present. Returns false if that fails. */
   async hasImage(image: string): Promise<boolean> {
     if (await this.succeeds(['image', 'inspect', image])) return true;
-    // Where nobody has told podman which registry a short name means, compose files mean Docker Hub.
+    // Short names in compose files mean Docker Hub. Podman may have no default registry.
     const name = image.includes('/') ? image : `library/${image}`;
     const full = /^[^/]*[.:][^/]*\//.test(image) ? image : `docker.io/${name}`;
     return (
@@ -132,12 +136,12 @@ export class Engine {
     );
   }
 
-  /** Makes the network and proves that a container runs in it. @throws {FriendlyError} when none can */
+  /** Creates the network and checks that a container can run in it. @throws {FriendlyError} if that fails */
   async open(image: string): Promise<void> {
     const refusals: string[] = [];
     for (const third of SUBNETS) {
       this.#subnet = `10.89.${third}`;
-      const made = await this.call([
+      const isCreated = await this.call([
         'network',
         'create',
         '--subnet',
@@ -150,32 +154,34 @@ export class Engine {
           return false;
         },
       );
-      if (made) break;
+      if (isCreated) break;
       this.#subnet = '';
     }
     if (this.#subnet === '') throw new FriendlyError(`Containers cannot run here.\n${refusals.join('\n')}`);
-    // It stays: the network's interface is there as long as a container uses it.
+    // This container runs until the end, because the network's interface exists only while a container uses
+    // it.
     const anchor = this.specOf('anchor', image, ['node', '--eval', 'setInterval(() => undefined, 1e9)']);
     try {
       await this.start(anchor);
       await this.call(['exec', this.container('anchor'), 'node', '--version']);
       this.#interface = await this.#findInterface();
-      // A bridge takes the lowest address of its ports, and changes it when containers come and go: what
-      // others remember of it is wrong then, and packets are lost for seconds. An address that was set stays.
+      // By default a bridge has the lowest MAC address of its ports, which changes when containers start or
+      // stop. Cached ARP entries become wrong, and packets are lost for seconds. An explicit MAC address does
+      // not change.
       await run('ip', ['link', 'set', 'dev', this.#interface, 'address', '02:00:0a:59:00:01']);
     } catch (cause) {
       throw new FriendlyError(`Containers cannot run here.\n${(cause as Error).message}`, { cause });
     }
   }
 
-  /** Makes an address of the network one of this machine's. */
-  async takeAddress(last: number): Promise<string> {
+  /** Adds an address of the network to this machine. */
+  async addAddress(last: number): Promise<string> {
     const address = this.address(last);
     await run('ip', ['address', 'replace', `${address}/24`, 'dev', this.#interface]);
     return address;
   }
 
-  /** The address of this machine as containers see it, and of Services. */
+  /** An address in the network. Low numbers belong to this machine and the Services. */
   address(last: number): string {
     return `${this.#subnet}.${last}`;
   }
@@ -185,7 +191,7 @@ export class Engine {
     return this.address(this.#lastAddress);
   }
 
-  /** A container that nothing is known of but what it runs. */
+  /** The specification of a container with default settings. */
   specOf(name: string, image: string, command: readonly string[]): ContainerSpec {
     return { name, image, command, environment: {}, network: { ip: this.nextAddress() } };
   }
@@ -194,12 +200,15 @@ export class Engine {
     await this.#run(spec, hosts, ['--detach']);
   }
 
-  /** Runs a container to its end and gives what it printed. @throws {FriendlyError} when it fails */
+  /** Runs a container to its end and returns its output. @throws {FriendlyError} if it fails */
   runToEnd(spec: ContainerSpec, hosts: Variables = {}): Promise<string> {
     return this.#run(spec, hosts, []);
   }
 
-  /** Ends a container as Kubernetes does, and removes it. Gives its exit code. */
+  /**
+   * Stops a container like Kubernetes: SIGTERM, then SIGKILL after the grace period. Removes it. Returns its
+   * exit code.
+   */
   async stop(name: string, graceSeconds: number): Promise<number> {
     await this.call(['stop', '--time', String(graceSeconds), name], {
       timeoutMs: COMMAND_TIMEOUT_MS + graceSeconds * 1_000,
@@ -211,7 +220,7 @@ export class Engine {
     return exitCode;
   }
 
-  /** What containers wrote that have ended, by name. */
+  /** The logs of ended containers, by name. */
   get endedLogs(): ReadonlyMap<string, string> {
     return this.#endedLogs;
   }
@@ -229,7 +238,7 @@ export class Engine {
     }
   }
 
-  /** Removes every container and the network. */
+  /** Removes all containers and the network. */
   async close(): Promise<void> {
     for (const name of [...this.#containers].reverse())
       await this.succeeds(['rm', '--force', '--volumes', name]);
@@ -268,7 +277,7 @@ export class Engine {
             ...Object.entries(hosts).flatMap(([host, ip]) => ['--add-host', `${host}:${ip}`]),
           ]
         : ['--network', `container:${this.container(spec.network.container)}`];
-    // Values by environment, not by argument: arguments are visible to every user of the machine.
+    // Pass values through the environment: arguments are visible to every user of the machine.
     const names = Object.keys(environment).flatMap((variable) => ['--env', variable]);
     const args = ['run', '--name', this.container(name), ...flags, ...network, ...names, ...runFlags(spec)];
     return this.call([...args, image, ...(command ?? [])], {
@@ -278,7 +287,7 @@ export class Engine {
   }
 }
 
-/** Podman's defaults ask for limits that an unprivileged system does not give. */
+/** Writes a configuration for podman with lower limits: unprivileged systems refuse those of its defaults. */
 function writeConfiguration(folder: string): string {
   const file = join(folder, 'containers.conf');
   const netavark = existsSync('/usr/lib/podman/netavark') ? '[network]\nnetwork_backend = "netavark"\n' : '';

@@ -25,21 +25,21 @@ const BUILD_TIMEOUT_MS = 1_200_000;
 /** The user of the official image. */
 const USER_ID = '1000';
 
-/** What is built: an app each, and the neighbours. */
+/** The images: one for each service, and one for the neighbours. */
 export const IMAGE_NAMES = [...SERVICES.map(({ name }) => name), 'neighbours'];
 
-/** The tag of what this checkout holds. */
+/** The tag of images built from this checkout. */
 export const PRESENT = 'present';
 
-/** A built image's name in the engine. @param tag which release it holds */
+/** The name of a built image. @param tag identifies the release */
 export function imageOf(name: string, tag: string): string {
   return `localhost/ship/${name}:${tag}`;
 }
 
 /**
- * The base image of a Dockerfile: the one that was asked for, the one that it names, or, where no registry
- * answers, one made here.
- * @throws {FriendlyError} when the one that was asked for is nowhere, or none can be made
+ * Returns the name of the base image: the wanted one, else the one in the Dockerfile, else, without a
+ * registry, one that this function creates.
+ * @throws {FriendlyError} if the wanted image is not available, or none can be created
  */
 export async function findBaseImage(
   engine: Engine,
@@ -51,20 +51,24 @@ export async function findBaseImage(
 ): Promise<string> {
   const named = wanted ?? /^ARG NODE_IMAGE=(.+)$/m.exec(readFileSync(dockerfile, 'utf8'))?.[1] ?? '';
   if (await engine.hasImage(named)) return named;
-  if (wanted !== null) throw new FriendlyError(`There is no image ${wanted}, and none could be fetched.`);
-  const made = `localhost/ship-base:${process.versions.node}`;
-  if (await engine.succeeds(['image', 'inspect', made])) return made;
-  report(`${named} cannot be fetched: making ${made} from Debian packages and this Node`);
-  await makeBaseImage(engine, made);
-  return made;
+  if (wanted !== null)
+    throw new FriendlyError(`The image ${wanted} does not exist here and cannot be fetched.`);
+  const created = `localhost/ship-base:${process.versions.node}`;
+  if (await engine.succeeds(['image', 'inspect', created])) return created;
+  report(`${named} cannot be fetched: creating ${created} from Debian packages and this Node`);
+  await makeBaseImage(engine, created);
+  return created;
 }
 
-/** Debian's smallest system, the workspace's Node, npm, and the user of the official image. */
+/**
+ * Creates a base image: a minimal Debian, the Node and npm of this machine, and the user of the official
+ * image.
+ */
 async function makeBaseImage(engine: Engine, image: string): Promise<void> {
   const npm = findNpm();
   if (findOnPath('debootstrap') === null || process.getuid?.() !== 0)
     throw new FriendlyError(
-      'Without a registry the base image is made by debootstrap, as root: install it, or name one with --base.',
+      'Without a registry the base image is created with debootstrap, as root: install it, or name an image with --base.',
     );
   const folder = mkdtempSync(join(tmpdir(), 'ship-base-'));
   const root = join(folder, 'root');
@@ -97,7 +101,7 @@ async function makeBaseImage(engine: Engine, image: string): Promise<void> {
   }
 }
 
-/** The folder of the npm that installs this workspace. */
+/** Returns the folder of the npm on the PATH. @throws {FriendlyError} if there is none */
 function findNpm(): string {
   const program = findOnPath('npm');
   if (program === null) throw new FriendlyError('There is no npm on the PATH to put into the base image.');
@@ -105,15 +109,15 @@ function findNpm(): string {
 }
 
 export interface BuildOptions {
-  /** The checkout that is built. */
+  /** The checkout to build. */
   readonly workspace: string;
   readonly base: string;
   readonly tag: string;
-  /** For files that are mounted into a build and removed afterwards. */
+  /** Folder for temporary files that are mounted into a build. */
   readonly folder: string;
 }
 
-/** Builds one image from the checkout's own Dockerfile. */
+/** Builds one image with the Dockerfile of the checkout. */
 export async function buildImage(engine: Engine, name: string, options: BuildOptions): Promise<void> {
   const { workspace, base, tag } = options;
   const what = name === 'neighbours' ? 'PROJECT_ROOT=tools/neighbours' : `APP=${name}`;
@@ -139,8 +143,8 @@ export async function buildImage(engine: Engine, name: string, options: BuildOpt
 }
 
 /**
- * A registry of the user's own and its authority, for the time of the build only: podman mounts them, and no
- * layer keeps them.
+ * Flags that give a build the user's npm configuration and certificate authority, e.g. for a private
+ * registry. Podman mounts them only during the build, so no layer contains them.
  */
 async function registryFlags(engine: Engine, folder: string): Promise<string[]> {
   if (engine.name !== 'podman') return [];
@@ -161,14 +165,14 @@ async function registryFlags(engine: Engine, folder: string): Promise<string[]> 
   ];
 }
 
-/** Removes what was built. Its layers and the base image stay for the next run. */
+/** Removes the built images. Their layers and the base image are kept for the next run. */
 export async function removeImages(engine: Engine): Promise<void> {
   const format = ['--format', '{{.Repository}}:{{.Tag}}'];
   const names = await engine.call(['images', '--filter', 'reference=localhost/ship/*', ...format]);
   for (const name of names.split('\n').filter(Boolean)) await engine.succeeds(['rmi', '--force', name]);
 }
 
-/** Compares the image's bill of materials with the packages that lie in it. */
+/** Compares the bill of materials of an image with the packages in it, and prints their number. */
 const COUNT_PACKAGES = `
 const { readFileSync, readdirSync } = require('node:fs');
 const { components } = JSON.parse(readFileSync(process.argv[1], 'utf8'));
@@ -183,8 +187,8 @@ if (listed.join() !== present.join()) throw new Error('listed: ' + listed + '; p
 console.log(listed.length);`;
 
 /**
- * The number of packages in an image.
- * @throws {FriendlyError} when its bill of materials does not list exactly those
+ * Counts the packages in an image.
+ * @throws {FriendlyError} if its bill of materials does not list exactly these packages
  */
 export async function countPackages(engine: Engine, name: string): Promise<number> {
   const image = imageOf(name, PRESENT);
@@ -196,7 +200,7 @@ export async function countPackages(engine: Engine, name: string): Promise<numbe
   return Number(printed);
 }
 
-/** Size in bytes and user of an image. */
+/** Returns the size of an image in bytes, and its user. */
 export async function inspectImage(engine: Engine, image: string): Promise<{ bytes: number; user: string }> {
   const format = '{{.Size}} {{.Config.User}}';
   const [bytes = '', user = ''] = (await engine.call(['image', 'inspect', '--format', format, image]))

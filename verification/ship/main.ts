@@ -1,4 +1,4 @@
-/** `npm run ship`: builds the images and runs them as compose and Kubernetes would. */
+/** `npm run ship`: builds the images and runs them like compose and Kubernetes. */
 import { spawn } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,9 +24,9 @@ import { type Measured, type Outcome, renderMeasured, saveOutcomes } from './rep
 import { Servers } from './servers.ts';
 
 const FOLDER = join(WORKSPACE, 'docker');
-/** Whatever ends this process before the report must not look like success. */
+/** Exit code of a run that ended before its report. It must not look like success. */
 const NOT_FINISHED = 2;
-/** Systems that mount both generations of control groups: crun takes one of them only. */
+/** Mount point of cgroup v2 on systems that mount v1 and v2. crun does not support that. */
 const SECOND_CGROUPS = '/sys/fs/cgroup/unified';
 
 async function main(): Promise<void> {
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
   process.exit(failed === 0 ? 0 : 1);
 }
 
-/** The same program where only the first generation of control groups is to be seen. */
+/** Runs this program again in a mount namespace with cgroup v1 only. Returns its exit code. */
 function runInOwnMounts(): Promise<number> {
   const script = `umount ${SECOND_CGROUPS} && exec "$0" "$@"`;
   const child = spawn(
@@ -74,7 +74,7 @@ function runInOwnMounts(): Promise<number> {
   });
 }
 
-/** Everything, one step after the other; what a failed step leaves undone failed too. */
+/** Runs all steps, one after the other. After a failed step the others count as failed too. */
 async function ship(
   args: ShipArguments,
   measured: readonly Measured[],
@@ -92,7 +92,7 @@ async function ship(
   };
   onEndSignal(() => void close().finally(() => process.exit(NOT_FINISHED)));
   try {
-    report(`with ${engine.name}`);
+    report(`using ${engine.name}`);
     const base = await findBaseImage(engine, {
       wanted: args.base,
       dockerfile: join(FOLDER, 'Dockerfile'),
@@ -122,7 +122,7 @@ async function runSteps(steps: readonly Step[], report: (line: string) => void):
   for (const { name, run } of steps) {
     const startedAtMs = performance.now();
     const result: Pick<Outcome, 'detail' | 'problem'> = isBroken
-      ? { detail: '', problem: 'not run, because of what failed before' }
+      ? { detail: '', problem: 'not run, because an earlier step failed' }
       : await run().then(
           (detail) => ({ detail, problem: null }),
           (error: unknown) => ({

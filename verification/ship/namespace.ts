@@ -17,7 +17,7 @@ import type { ContainerSpec, Engine } from './engine.ts';
 import { imageOf } from './images.ts';
 import { Pod } from './pod.ts';
 
-/** One rendering of the manifests with the images of one release. */
+/** The rendered manifests of an overlay, and the tag of the release's images. */
 export interface Release {
   readonly tag: string;
   readonly database: readonly KubernetesObject[];
@@ -28,27 +28,27 @@ const READY_TIMEOUT_MS = 120_000;
 const REPLICAS = 2;
 
 /**
- * What a namespace of Kubernetes does with these manifests, as far as one machine can: Jobs, Deployments that
- * are replaced pod by pod, probes, Services. It enforces no network policies and schedules nothing.
+ * Emulates a Kubernetes namespace on one machine: Jobs, rolling updates of Deployments, probes and Services.
+ * It has no network policies and no scheduling.
  */
 export class Namespace {
   readonly #engine: Engine;
   readonly #secrets: ReadonlyMap<string, string>;
   readonly #pods = new Map<string, Pod[]>();
   readonly #services = new Map<string, TcpProxy>();
-  /** Names that pods find others by. */
+  /** Host names of Services and neighbours, with their addresses. */
   readonly hosts: Record<string, string> = {};
   #count = 0;
 
-  /** @param secrets by `<secret>/<key>`, as they are when a pod starts */
+  /** @param secrets values by `<secret>/<key>`. They are read whenever a pod starts. */
   constructor(engine: Engine, secrets: ReadonlyMap<string, string>) {
     this.#engine = engine;
     this.#secrets = secrets;
   }
 
   /**
-   * Runs the pods of the Jobs of one component to their end, one after the other. Gives what they printed, by
-   * Job.
+   * Runs the Jobs of one component to their end, one after the other. Returns their output by name.
+   * @throws {FriendlyError} if there is no such Job, or if one fails
    */
   async runJobs({ tag, database }: Release, component: string): Promise<Map<string, string>> {
     const printed = new Map<string, string>();
@@ -69,7 +69,10 @@ export class Namespace {
     return printed;
   }
 
-  /** A pod like a suspended CronJob's that does nothing, in which commands are run as k8s/README.md says. */
+  /**
+   * Starts an idle pod from the template of a suspended CronJob, runs `work` with its administration command,
+   * as k8s/README.md describes, and removes the pod.
+   */
   async administer<T>(
     { tag, database }: Release,
     cronJob: string,
@@ -90,8 +93,8 @@ export class Namespace {
   }
 
   /**
-   * Opens the Services: a new connection goes to one of the pods that are ready, in turn.
-   * @param address of each Service
+   * Opens the Services. New connections go in turn to the ready pods.
+   * @param address returns an address for a Service
    */
   async openServices({ services }: Release, address: (name: string) => Promise<string>): Promise<void> {
     for (const object of services.filter(({ kind }) => kind === 'Service')) {
@@ -124,17 +127,18 @@ export class Namespace {
   }
 
   /**
-   * Brings a Deployment to a release as its strategy says: a new pod is ready before an old one goes.
-   * @throws {FriendlyError} when a pod does not become ready, was restarted, or did not end in order
+   * Rolls a Deployment out to a release, pod by pod. Each new pod must be ready before an old one stops.
+   * @throws {FriendlyError} if the strategy differs, or if a pod does not become ready, fails or does not
+   * exit with 0
    */
   async rollOut(name: string, { tag, services }: Release): Promise<void> {
     const { object, pod: template } = find(services, 'Deployment', name);
     const { strategy } = object.spec as IDeploymentSpec;
     if (strategy?.rollingUpdate?.maxSurge !== 1 || strategy.rollingUpdate.maxUnavailable !== 0)
-      throw new FriendlyError(`${name} has a strategy that this tool does not play.`);
+      throw new FriendlyError(`${name} has a strategy that this tool does not support.`);
     const [container] = template.containers;
     if (container === undefined || template.containers.length > 1 || template.initContainers !== undefined)
-      throw new FriendlyError(`${name} has not exactly one container, which this tool does not play.`);
+      throw new FriendlyError(`${name} does not have exactly one container, as this tool requires.`);
     const old = [...this.pods(name)];
     for (let count = 0; count < REPLICAS; count += 1) {
       const spec = this.#specOf({ container, pod: template }, services, tag);
@@ -152,7 +156,7 @@ export class Namespace {
     }
   }
 
-  /** Ends everything in it. @throws {FriendlyError} when a pod does not end in order */
+  /** Stops all pods and Services. @throws {FriendlyError} if a pod does not exit with 0 */
   async close(): Promise<void> {
     const pods = [...this.allPods];
     this.#pods.clear();

@@ -14,88 +14,103 @@ import type { ShipContext, Step } from './steps.ts';
 const LOADED_MS = 4_000;
 const IDLE_MS = 3_000;
 
-/** What the steps of one overlay hand on to the next. */
-interface Play {
+/** The state that the steps of one overlay share. */
+interface OverlayRun {
   readonly overlay: Overlay;
   readonly release: Release;
-  /** Null until the platform is up. */
+  /** Null until the platform is ready. */
   callers: Callers | null;
 }
 
-/** From an empty namespace to a rolling replacement under load, in production mode. */
+/** The steps of the production overlay: from an empty namespace to a rolling replacement under load. */
 export function productionSteps(context: ShipContext): Step[] {
-  const play = playOf(context, 'production');
+  const overlayRun = overlayRunOf(context, 'production');
   return [
-    { name: 'production: migrations and first installation, twice', run: async () => install(await play()) },
-    { name: 'production: two replicas of each service', run: async () => bringUp(await play(), context) },
-    { name: 'production: pods are confined', run: async () => inspectPods(await play(), context) },
-    { name: 'production: callers complete tasks', run: async () => beginLoad(await play(), context) },
-    { name: 'production: rolling replacement under load', run: async () => replace(await play(), context) },
-    // Some two minutes.
+    {
+      name: 'production: migrations and first installation, twice',
+      run: async () => install(await overlayRun()),
+    },
+    {
+      name: 'production: two replicas of each service',
+      run: async () => bringUp(await overlayRun(), context),
+    },
+    { name: 'production: pods are confined', run: async () => inspectPods(await overlayRun(), context) },
+    { name: 'production: callers complete tasks', run: async () => beginLoad(await overlayRun(), context) },
+    {
+      name: 'production: rolling replacement under load',
+      run: async () => replace(await overlayRun(), context),
+    },
+    // Takes about two minutes.
     ...(context.args.isShort
       ? []
-      : [{ name: 'production: rotation of keys under load', run: async () => rotate(await play()) }]),
-    { name: 'production: everything acknowledged, once and in order', run: async () => audit(await play()) },
-    { name: 'production: ends in order', run: async () => end(await play(), context) },
+      : [{ name: 'production: rotation of keys under load', run: async () => rotate(await overlayRun()) }]),
+    {
+      name: 'production: everything acknowledged, once and in order',
+      run: async () => audit(await overlayRun()),
+    },
+    { name: 'production: ends in order', run: async () => end(await overlayRun(), context) },
   ];
 }
 
-/** The overlay for one machine, with its development identities. */
+/** The steps of the overlay for one machine, with its development identities. */
 export function localSteps(context: ShipContext): Step[] {
-  const play = playOf(context, 'local');
+  const overlayRun = overlayRunOf(context, 'local');
   return [
     {
       name: 'local: development identities sign in',
-      run: async () => bringUpDevelopment(await play(), context),
+      run: async () => bringUpDevelopment(await overlayRun(), context),
     },
-    { name: 'local: everything acknowledged, once and in order', run: async () => audit(await play()) },
-    { name: 'local: ends in order', run: async () => end(await play(), context) },
+    { name: 'local: everything acknowledged, once and in order', run: async () => audit(await overlayRun()) },
+    { name: 'local: ends in order', run: async () => end(await overlayRun(), context) },
   ];
 }
 
-async function bringUpDevelopment(play: Play, { compose }: ShipContext): Promise<string> {
-  const { overlay, release } = play;
+async function bringUpDevelopment(overlayRun: OverlayRun, { compose }: ShipContext): Promise<string> {
+  const { overlay, release } = overlayRun;
   await overlay.namespace.runJobs(release, 'migration');
   await overlay.namespace.runJobs(release, 'development');
   await overlay.prepare(release, compose);
   await overlay.rollOut(release);
-  play.callers = await Callers.begin(overlay, DEMO_APPLICATION);
-  return play.callers.during('no change', () => Promise.resolve());
+  overlayRun.callers = await Callers.begin(overlay, DEMO_APPLICATION);
+  return overlayRun.callers.during('no change', () => Promise.resolve());
 }
 
-/** An overlay that is made when its first step runs. */
-function playOf({ engine, servers }: ShipContext, name: string): () => Promise<Play> {
-  let play: Promise<Play> | null = null;
-  const make = async (): Promise<Play> => ({
+/** Returns a function that creates the overlay at the first call, and returns the same one later. */
+function overlayRunOf({ engine, servers }: ShipContext, name: string): () => Promise<OverlayRun> {
+  let overlayRun: Promise<OverlayRun> | null = null;
+  const make = async (): Promise<OverlayRun> => ({
     overlay: new Overlay(engine, servers, await servers.stage(`-${name}`, randomKey())),
     release: readRelease(WORKSPACE, name, PRESENT),
     callers: null,
   });
-  return () => (play ??= make());
+  return () => (overlayRun ??= make());
 }
 
-/** Every Job of the step `database`, and again, as before each release. */
-async function install({ overlay, release }: Play): Promise<string> {
+/** Runs the migration Jobs twice, because they also run before each later release. */
+async function install({ overlay, release }: OverlayRun): Promise<string> {
   const first = await overlay.namespace.runJobs(release, 'migration');
   const second = await overlay.namespace.runJobs(release, 'migration');
-  const made = (printed: Map<string, string>): boolean =>
+  const isRegistered = (printed: Map<string, string>): boolean =>
     printed.get('auth-service-migrate')?.includes('application platform-services: registered') ?? false;
-  if (!made(first) || made(second))
+  if (!isRegistered(first) || isRegistered(second))
     throw new FriendlyError('The first installation did not register platform-services exactly once.');
   return `${first.size} Jobs; the second time changed nothing`;
 }
 
-async function bringUp({ overlay, release }: Play, { compose, measured }: ShipContext): Promise<string> {
+async function bringUp(
+  { overlay, release }: OverlayRun,
+  { compose, measured }: ShipContext,
+): Promise<string> {
   await overlay.prepare(release, compose);
   await overlay.rollOut(release);
   noteReadiness(overlay, measured);
   const idle = await measureUse(overlay, measured, IDLE_MS);
   measured.forEach((one, index) => (one.idle = idle[index] ?? one.idle));
   const slowest = Math.max(...overlay.namespace.allPods.map(({ readyAfterMs }) => readyAfterMs));
-  return `${overlay.namespace.allPods.length} pods, ready after ${seconds(slowest)} at most`;
+  return `${overlay.namespace.allPods.length} pods, ready after at most ${seconds(slowest)}`;
 }
 
-/** What a process finds that wants more than it should. */
+/** A program that attempts to write, and prints its privileges and limits. */
 const ATTEMPT = `
 const { readFileSync, writeFileSync } = require('node:fs');
 const status = readFileSync('/proc/self/status', 'utf8');
@@ -104,20 +119,20 @@ let written = 'written';
 try { writeFileSync('/app/main.js', ''); } catch (error) { written = error.code; }
 console.log([written, field('CapEff'), field('NoNewPrivs'), field('Seccomp'), process.getuid(), process.constrainedMemory()].join(' '));`;
 
-/** What the manifests promise of a container, seen from within. */
-async function inspectPods({ overlay }: Play, { engine }: ShipContext): Promise<string> {
+/** Checks from inside each container that it is confined as its manifest prescribes. */
+async function inspectPods({ overlay }: OverlayRun, { engine }: ShipContext): Promise<string> {
   for (const { name, memoryBytes } of overlay.namespace.allPods) {
-    const seen = (await engine.call(['exec', engine.container(name), 'node', '--eval', ATTEMPT])).trim();
-    const promised = `EROFS 0000000000000000 1 2 1000 ${memoryBytes}`;
-    if (seen !== promised) throw new FriendlyError(`${name} is ${seen}, not ${promised}.`);
+    const found = (await engine.call(['exec', engine.container(name), 'node', '--eval', ATTEMPT])).trim();
+    const expected = `EROFS 0000000000000000 1 2 1000 ${memoryBytes}`;
+    if (found !== expected) throw new FriendlyError(`${name} reports ${found}, not ${expected}.`);
   }
   return 'read-only root, no capabilities, no new privileges, seccomp, user 1000, memory limit';
 }
 
-async function beginLoad(play: Play, { measured }: ShipContext): Promise<string> {
-  const { overlay, release } = play;
-  play.callers = await Callers.begin(overlay, await overlay.makeApplication(release));
-  return play.callers.during('no change', async () => {
+async function beginLoad(overlayRun: OverlayRun, { measured }: ShipContext): Promise<string> {
+  const { overlay, release } = overlayRun;
+  overlayRun.callers = await Callers.begin(overlay, await overlay.makeApplication(release));
+  return overlayRun.callers.during('no change', async () => {
     const loaded = await measureUse(overlay, measured, LOADED_MS);
     measured.forEach((one, index) => (one.loaded = loaded[index] ?? one.loaded));
   });
@@ -128,7 +143,7 @@ function noteReadiness({ namespace }: Overlay, measured: readonly Measured[]): v
     readyMs.push(...namespace.pods(name).map(({ readyAfterMs }) => readyAfterMs));
 }
 
-/** What each service uses during so many milliseconds, in the order of `measured`. */
+/** Measures the memory and processor use of each service during `ms`, in the order of `measured`. */
 async function measureUse({ namespace }: Overlay, measured: readonly Measured[], ms: number): Promise<Use[]> {
   const sample = (metric: string): Promise<number[][]> =>
     Promise.all(
@@ -146,31 +161,31 @@ async function measureUse({ namespace }: Overlay, measured: readonly Measured[],
   });
 }
 
-function replace(play: Play, { measured }: ShipContext): Promise<string> {
-  const { overlay, release } = play;
-  return callersOf(play).during('rolling replacement', async () => {
+function replace(overlayRun: OverlayRun, { measured }: ShipContext): Promise<string> {
+  const { overlay, release } = overlayRun;
+  return callersOf(overlayRun).during('rolling replacement', async () => {
     await overlay.rollOut(release);
     noteReadiness(overlay, measured);
   });
 }
 
-function rotate(play: Play): Promise<string> {
-  const { overlay, release } = play;
-  const callers = callersOf(play);
+function rotate(overlayRun: OverlayRun): Promise<string> {
+  const { overlay, release } = overlayRun;
+  const callers = callersOf(overlayRun);
   return callers.during('rotation of keys', () => rotateKeys(overlay, release, callers.application));
 }
 
-function audit(play: Play): Promise<string> {
-  return callersOf(play).audit();
+function audit(overlayRun: OverlayRun): Promise<string> {
+  return callersOf(overlayRun).audit();
 }
 
-async function end(play: Play, { engine }: ShipContext): Promise<string> {
-  await play.overlay.close();
-  callersOf(play).expectNoSecret(engine.endedLogs);
-  return 'exit code 0 of each, no secret in their logs';
+async function end(overlayRun: OverlayRun, { engine }: ShipContext): Promise<string> {
+  await overlayRun.overlay.close();
+  callersOf(overlayRun).expectNoSecret(engine.endedLogs);
+  return 'all exit with code 0, no secret in their logs';
 }
 
-function callersOf({ callers }: Play): Callers {
-  if (callers === null) throw new Error('nobody calls yet');
+function callersOf({ callers }: OverlayRun): Callers {
+  if (callers === null) throw new Error('the callers have not started');
   return callers;
 }

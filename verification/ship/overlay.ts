@@ -14,7 +14,7 @@ import { Namespace, type Release } from './namespace.ts';
 import { secretsOf, type Servers, type Stage } from './servers.ts';
 
 const FIRST_SERVICE_ADDRESS = 2;
-/** By what the compose file calls them. */
+/** Neighbours by their names in the compose file, with their names in loads and audits. */
 const NEIGHBOURS = {
   customers: 'customers',
   scheduling: 'scheduling',
@@ -23,7 +23,7 @@ const NEIGHBOURS = {
 const NEIGHBOUR_PORT = 8080;
 const READY_TIMEOUT_MS = 60_000;
 
-/** The manifests of an overlay, and the images of one release. */
+/** Renders the manifests of an overlay. */
 export function readRelease(workspace: string, overlay: string, tag: string): Release {
   return {
     tag,
@@ -32,7 +32,7 @@ export function readRelease(workspace: string, overlay: string, tag: string): Re
   };
 }
 
-/** One overlay played in a namespace, with the neighbours that it needs beside it. */
+/** An overlay that runs in an emulated namespace, with its neighbours. */
 export class Overlay {
   readonly namespace: Namespace;
   readonly stage: Stage;
@@ -47,18 +47,19 @@ export class Overlay {
     this.#engine = engine;
     this.stage = stage;
     this.platform = servers.platform(stage, (name) => this.url(name));
-    // The example of the production overlay; the others leave the same secrets to be made by hand.
+    // Only the production overlay declares its secrets. In the other overlays the same secrets are created by
+    // hand.
     const prepared = render(WORKSPACE, 'k8s/overlays/production/prepare');
     this.secrets = secretsOf(prepared, stage);
     this.namespace = new Namespace(engine, this.secrets);
   }
 
-  /** Where callers find a Service, or a system of another team. */
+  /** The URL of a Service or a neighbour. */
   url(name: Parameters<PlatformUnderLoad['url']>[0]): string {
     return this.#neighbours.get(name) ?? `http://${this.namespace.hosts[`${name}-service`] ?? ''}`;
   }
 
-  /** What pods are configured with now and must not write, by name. */
+  /** The current secrets of the pods, by name. No log may contain them. */
   knownSecrets(): Map<string, string> {
     const found = new Map(this.secrets);
     for (const [name, value] of this.secrets)
@@ -66,7 +67,7 @@ export class Overlay {
     return found;
   }
 
-  /** Opens the Services, and starts the other teams' systems as the compose file configures them. */
+  /** Opens the Services, and starts the neighbours with their configuration in the compose file. */
   async prepare(release: Release, compose: Compose): Promise<void> {
     await this.namespace.openServices(release, () => this.#addAddress());
     for (const [name, called] of Object.entries(NEIGHBOURS)) {
@@ -88,7 +89,7 @@ export class Overlay {
       await eventually(
         async () => {
           if (!(await answersOk(`${url}/health/ready`)()))
-            throw new FriendlyError(`${name} does not become ready.`);
+            throw new FriendlyError(`${name} did not become ready.`);
         },
         { timeoutMs: READY_TIMEOUT_MS },
       );
@@ -102,14 +103,14 @@ export class Overlay {
     }
   }
 
-  /** Brings every Deployment to a release, all at once as `kubectl apply` does. */
+  /** Rolls all Deployments out to a release, concurrently like `kubectl apply`. */
   async rollOut(release: Release): Promise<void> {
     const ended = await Promise.allSettled(SERVICES.map(({ name }) => this.namespace.rollOut(name, release)));
     const failure = ended.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined;
     if (failure !== undefined) throw failure.reason as Error;
   }
 
-  /** An application for the callers, made by administration as k8s/README.md says. */
+  /** Registers an application for the callers with the administration command, as k8s/README.md describes. */
   makeApplication(release: Release): Promise<Application> {
     return this.namespace.administer(release, 'auth-service-administration', async (admin) => {
       const permitted = [
@@ -119,10 +120,10 @@ export class Overlay {
         'trust-simple,refresh',
         '--allow-refresh',
       ];
-      const made = JSON.parse(await admin('--json', 'applications', 'create', 'ship', ...permitted)) as {
+      const created = JSON.parse(await admin('--json', 'applications', 'create', 'ship', ...permitted)) as {
         sharedSecret: string;
       };
-      return { applicationKey: 'ship', sharedSecret: made.sharedSecret, userName: 'svc.platform' };
+      return { applicationKey: 'ship', sharedSecret: created.sharedSecret, userName: 'svc.platform' };
     });
   }
 
@@ -138,6 +139,6 @@ export class Overlay {
   }
 
   #addAddress(): Promise<string> {
-    return this.#engine.takeAddress(this.#address++);
+    return this.#engine.addAddress(this.#address++);
   }
 }

@@ -6,17 +6,15 @@ import type { Variables } from '#platform/state-folder.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
 import type { ContainerSpec, Engine } from './engine.ts';
 
-/**
- * A pod of one container with the probes that its manifest asks for, asked from outside as the kubelet does.
- */
+/** A pod of one container. Runs the probes of its manifest from outside, like the kubelet. */
 export class Pod {
   readonly name: string;
   readonly ip: string;
   readonly port: number;
-  /** What it may have; 0: no limit. */
+  /** Memory limit. 0: no limit. */
   readonly memoryBytes: number;
   isReady = false;
-  /** From the start of the container to the first good answer of its readiness probe. */
+  /** Time from the start of the container to the first success of its readiness probe. */
   readyAfterMs = 0;
   readonly #engine: Engine;
   readonly #spec: ContainerSpec;
@@ -42,32 +40,35 @@ export class Pod {
   async start(hosts: Variables): Promise<void> {
     const startedAtMs = performance.now();
     await this.#engine.start(this.#spec, hosts);
-    // A failure is kept for whoever waits for the pod, or ends it.
+    // untilReady() and stop() throw the failure.
     void this.#watch(startedAtMs).catch((error: Error) => (this.#failure ??= error));
   }
 
-  /** @throws {FriendlyError} with the end of the pod's log */
+  /**
+   * Waits until the pod is ready.
+   * @throws {FriendlyError} with the end of its log, on a failure or a timeout
+   */
   async untilReady(timeoutMs: number): Promise<void> {
-    const look = (): void => {
+    const expectReady = (): void => {
       if (this.#failure !== null) return;
       if (!this.isReady) throw new Error('not ready');
     };
-    await eventually(look, { timeoutMs, intervalMs: 20 }).catch(
+    await eventually(expectReady, { timeoutMs, intervalMs: 20 }).catch(
       () => (this.#failure ??= new Error('not ready in time')),
     );
-    await this.#complain();
+    await this.#throwFailure();
   }
 
   /**
-   * Withdraws its endpoint, waits as its manifest says, and ends it.
-   * @throws {FriendlyError} when it does not end in order, or was not well before
+   * Removes the pod from its Service, waits for its preStop sleep, and stops it.
+   * @throws {FriendlyError} if it does not exit with 0, or if a probe failed before
    */
   async stop(): Promise<void> {
     this.isReady = false;
     this.#stopped.abort();
     const pauseSeconds = this.#container.lifecycle?.preStop?.sleep?.seconds ?? 0;
     await delay(pauseSeconds * 1_000);
-    await this.#complain();
+    await this.#throwFailure();
     const exitCode = await this.#engine.stop(
       this.#engine.container(this.name),
       this.#graceSeconds - pauseSeconds,
@@ -80,16 +81,19 @@ export class Pod {
     return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1]);
   }
 
-  /** Startup first; then readiness, and liveness, which ends the pod here instead of starting it again. */
+  /**
+   * Runs the startup probe, then readiness and liveness. A failed liveness probe fails the pod instead of
+   * restarting it.
+   */
   async #watch(startedAtMs: number): Promise<void> {
     const { startupProbe, readinessProbe, livenessProbe } = this.#container;
-    if (startupProbe !== undefined) await this.#until(startupProbe);
+    if (startupProbe !== undefined) await this.#untilStarted(startupProbe);
     const stayAlive = async (): Promise<void> => {
-      if (livenessProbe !== undefined) await this.#repeat(livenessProbe, () => undefined);
+      if (livenessProbe !== undefined) await this.#repeatProbe(livenessProbe, () => undefined);
     };
     const stayReady = async (): Promise<void> => {
       if (readinessProbe === undefined) return;
-      await this.#repeat(readinessProbe, (isGood) => {
+      await this.#repeatProbe(readinessProbe, (isGood) => {
         if (isGood && this.readyAfterMs === 0) this.readyAfterMs = performance.now() - startedAtMs;
         this.isReady = isGood && !this.#stopped.signal.aborted;
       });
@@ -97,42 +101,43 @@ export class Pod {
     await Promise.all([stayAlive(), stayReady()]);
   }
 
-  /** A startup probe: succeeds once, or fails for good. */
-  async #until(probe: IProbe): Promise<void> {
+  /** Runs a startup probe until it succeeds. @throws {Error} after its number of allowed failures */
+  async #untilStarted(probe: IProbe): Promise<void> {
     const { periodSeconds = 10, failureThreshold = 3 } = probe;
     for (let failures = 0; failures < failureThreshold; failures += 1) {
-      if (await this.#ask(probe)) return;
+      if (await this.#probe(probe)) return;
       if (!(await this.#pause(periodSeconds))) return;
     }
     throw new Error('its startup probe failed');
   }
 
   /**
-   * Tells what a probe says until the pod is stopped: good at once, bad after as many failures as it allows.
+   * Runs a probe until the pod stops. Reports a success at once, and a failure only after `failureThreshold`
+   * in a row.
    */
-  async #repeat(probe: IProbe, tell: (isGood: boolean) => void): Promise<void> {
+  async #repeatProbe(probe: IProbe, report: (isGood: boolean) => void): Promise<void> {
     const { periodSeconds = 10, failureThreshold = 3 } = probe;
     let failures = 0;
     do {
-      failures = (await this.#ask(probe)) ? 0 : failures + 1;
-      if (failures === 0) tell(true);
+      failures = (await this.#probe(probe)) ? 0 : failures + 1;
+      if (failures === 0) report(true);
       if (failures < failureThreshold) continue;
-      tell(false);
+      report(false);
       if (probe === this.#container.livenessProbe) throw new Error('its liveness probe failed');
     } while (await this.#pause(periodSeconds));
   }
 
-  #ask({ httpGet }: IProbe): Promise<boolean> {
+  #probe({ httpGet }: IProbe): Promise<boolean> {
     const port = typeof httpGet?.port === 'string' ? this.#portOf(httpGet.port) : httpGet?.port;
     return answersOk(`http://${this.ip}:${String(port)}${httpGet?.path ?? ''}`)();
   }
 
-  /** False when the pod is stopped meanwhile. */
+  /** Waits. Returns false if the pod is stopped during the wait. */
   #pause(seconds: number): Promise<boolean> {
     return delay(seconds * 1_000, true, { signal: this.#stopped.signal }).catch(() => false);
   }
 
-  async #complain(): Promise<void> {
+  async #throwFailure(): Promise<void> {
     if (this.#failure === null) return;
     const log = await this.#engine.logs(this.#engine.container(this.name)).catch(String);
     throw new FriendlyError(`${this.name}: ${this.#failure.message}. Its log ends:\n${log.slice(-1_500)}`);

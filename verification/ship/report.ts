@@ -6,9 +6,9 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 export interface Outcome {
   readonly name: string;
   readonly durationMs: number;
-  /** What was seen, if it passed. */
+  /** Observations, if the step passed. */
   readonly detail: string;
-  /** Null: it passed. */
+  /** Null: the step passed. */
   readonly problem: string | null;
 }
 
@@ -21,17 +21,17 @@ export interface Measured {
   loaded: Use;
 }
 
-/** What the busiest replica of a service uses: of memory, and how many processors. */
+/** Memory, and number of busy processors, of the busiest replica of a service. */
 export interface Use {
   readonly bytes: number;
   readonly processors: number;
 }
 
 const RESULTS = join(WORKSPACE, 'test-results');
-/** The steps are listed as the tests of this file. */
+/** The file to which the test report attributes the steps. */
 const STEPS_FILE = join(WORKSPACE, 'verification/ship/steps.ts');
 
-/** Writes what happened as JSON, and for the count of `npm test` in the shape of Jest's reports. */
+/** Saves the outcomes as JSON, also in the format of Jest's reports, which `npm test` counts. */
 export function saveOutcomes(outcomes: readonly Outcome[], measured: readonly Measured[]): void {
   mkdirSync(join(RESULTS, 'ship'), { recursive: true });
   const failed = outcomes.filter(({ problem }) => problem !== null).length;
@@ -68,7 +68,7 @@ export function renderMeasured(measured: readonly Measured[]): string {
   return textTable(head, rows).join('\n');
 }
 
-/** `52.1 s`. */
+/** E.g. `52.1 s`. */
 export function seconds(ms?: number): string {
   return ms === undefined ? '?' : `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -2,19 +2,19 @@ import { signIn, statusOf } from '#platform/callers.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import { SERVICE_NAMES, SERVICES } from '#platform/programs.ts';
 import { eventually } from '#platform/waiting.ts';
-import { ANYBODY_READS } from '#verification/audit/replicas.ts';
+import { READABLE_PATHS } from '#verification/audit/responses-and-logs.ts';
 import type { Application } from '#verification/traffic/context.ts';
 import type { Release } from './namespace.ts';
 import type { Overlay } from './overlay.ts';
 import { randomKey } from './servers.ts';
 
 const [OLD_ID, NEW_ID] = ['access-1', 'access-2'];
-/** A key signs two minutes after its publication at the earliest. */
+/** More than two minutes, the minimum time between the publication of a key and its first use. */
 const PUBLISHED_TIMEOUT_MS = 150_000;
 
 /**
- * Replaces both kinds of keys that sign access tokens, as docs/operations.md says.
- * @throws {FriendlyError} for a token that is judged otherwise
+ * Replaces both kinds of signing keys of access tokens, as docs/operations.md describes.
+ * @throws {FriendlyError} if a pod accepts or refuses a token unexpectedly
  */
 export async function rotateKeys(
   overlay: Overlay,
@@ -43,7 +43,7 @@ export async function rotateKeys(
   for (const token of [before, after]) await expectEverywhere(overlay, token, 200);
   await Promise.all(['settings-service', 'task-service'].map((name) => namespace.rollOut(name, changed)));
   for (const token of [before, after]) await expectEverywhere(overlay, token, 200);
-  // A day later.
+  // The step that an operator takes a day later.
   set('ACCESS_TOKEN_PREVIOUS_HMAC_KEYS', `${NEW_ID}:${newKey}`);
   await overlay.rollOut(changed);
   await expectEverywhere(overlay, before, 401);
@@ -56,7 +56,7 @@ export async function rotateKeys(
   if (!jwks.includes(`"${kid}"`)) throw new FriendlyError(`The key ${kid} is not published: ${jwks}`);
 }
 
-/** Changes one key, and gives its id. */
+/** Runs a command that changes a key. Returns the id of the key. */
 function administer(overlay: Overlay, release: Release, args: readonly string[]): Promise<string> {
   return overlay.namespace.administer(release, 'auth-service-administration', async (admin) => {
     const { kid } = JSON.parse(await admin('--json', ...args)) as { kid: string };
@@ -64,7 +64,7 @@ function administer(overlay: Overlay, release: Release, args: readonly string[])
   });
 }
 
-/** An operator's overlay with the key's new id. */
+/** Sets the new key id in a ConfigMap, as an operator's overlay would. */
 function withNewId(object: Release['services'][number]): Release['services'][number] {
   const { data } = object as { data?: Readonly<Record<string, string>> };
   if (data?.['ACCESS_TOKEN_HMAC_KEY_ID'] === undefined) return object;
@@ -74,8 +74,8 @@ function withNewId(object: Release['services'][number]): Release['services'][num
 async function expectEverywhere({ namespace }: Overlay, token: string, expected: number): Promise<void> {
   for (const service of SERVICE_NAMES) {
     for (const { name, ip, port } of namespace.pods(`${service}-service`)) {
-      const status = await statusOf('GET', `http://${ip}:${port}${ANYBODY_READS[service]}`, token);
-      if (status !== expected) throw new FriendlyError(`${name} answered ${status}, not ${expected}.`);
+      const status = await statusOf('GET', `http://${ip}:${port}${READABLE_PATHS[service]}`, token);
+      if (status !== expected) throw new FriendlyError(`${name} responded ${status}, not ${expected}.`);
     }
   }
 }

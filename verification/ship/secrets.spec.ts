@@ -13,19 +13,19 @@ describe('secretsOf the production overlay', () => {
   const prepared = render(join(__dirname, '../..'), 'k8s/overlays/production/prepare');
   const secrets = secretsOf(prepared, STAGE);
 
-  it('gives each service its own database, and migrations the owner’s', () => {
+  it('contains the database of each service, and the owner’s URL for migrations', () => {
     expect(secrets.get('task-service-secrets/DATABASE_URL')).toBe('app of task');
     expect(secrets.get('task-service-migration-secrets/MIGRATION_DATABASE_URL')).toBe('owner of task');
     expect(secrets.get('task-service-secrets/RABBITMQ_MAIN_URL')).toBe('amqp://broker');
   });
 
-  it('gives one value to what comes from one place, and different ones to the rest', () => {
+  it('has equal values for equal remote references, and different ones for others', () => {
     const key = secrets.get('auth-service-secrets/ACCESS_TOKEN_HMAC_KEY');
     expect(secrets.get('task-service-secrets/ACCESS_TOKEN_HMAC_KEY')).toBe(key);
     expect(secrets.get('auth-service-secrets/REFRESH_TOKEN_HMAC_KEY')).not.toBe(key);
   });
 
-  it('knows no key that the example leaves out', () => {
+  it('omits keys that the example does not declare', () => {
     expect(secrets.get('auth-service-secrets/LEGACY_ISSUERS')).toBeUndefined();
   });
 });

@@ -13,15 +13,15 @@ import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { TcpProxy } from '#platform/tcp-proxy.ts';
 import type { PlatformUnderLoad } from '#verification/traffic/platform.ts';
 
-/** Databases and a virtual host of one stage, as containers reach them. */
+/** The databases and the virtual host of one overlay, with addresses for containers. */
 export interface Stage {
-  /** What its names end in. */
+  /** Suffix of the names of its databases and virtual host. */
   readonly suffix: string;
   readonly databases: Readonly<Record<ServiceName, DatabaseUrls>>;
   readonly busUrl: string;
 }
 
-/** Of the servers' administrators. */
+/** URLs with the credentials of the servers' administrators. */
 interface Urls {
   readonly database: string;
   readonly broker: string;
@@ -31,10 +31,7 @@ interface Urls {
 const POSTGRESQL_PORT = 5432;
 const RABBITMQ_PORT = 5672;
 
-/**
- * The PostgreSQL and the RabbitMQ of this workspace, at their usual ports of an address that containers
- * reach.
- */
+/** A private PostgreSQL and RabbitMQ. Containers reach them at the usual ports of the given address. */
 export class Servers {
   readonly #place: TemporaryPlace;
   readonly #host: string;
@@ -48,7 +45,7 @@ export class Servers {
     this.#urls = rest.urls;
   }
 
-  /** @param brokerPassword of the user `platform` */
+  /** Starts the servers. @param brokerPassword password of the user `platform` */
   static async open(host: string, brokerPassword: string): Promise<Servers> {
     const place = await openTemporaryPlace();
     const secret = (name: string): string => (name === 'rabbitmq' ? brokerPassword : place.secret(name));
@@ -73,7 +70,7 @@ export class Servers {
     return this.#place.folder;
   }
 
-  /** New databases `<service><suffix>` and a virtual host. @param password of their roles */
+  /** Creates databases `<service><suffix>` and a virtual host. @param password password of their roles */
   async stage(suffix: string, password: string): Promise<Stage> {
     const { database, broker, management } = this.#urls;
     const rolesOf = (
@@ -106,7 +103,7 @@ export class Servers {
     };
   }
 
-  /** A stage as load and audits reach it. @param url of its services and neighbours */
+  /** The interface of a stage for loads and audits. @param url returns the URL of a service or neighbour */
   platform({ suffix, busUrl }: Stage, url: PlatformUnderLoad['url']): PlatformUnderLoad {
     const { database, management } = this.#urls;
     return {
@@ -116,7 +113,7 @@ export class Servers {
         address.pathname = `/${service}${suffix}`;
         return queryAt<Row>(address.href, ...statements);
       },
-      // One virtual host is both buses.
+      // Both buses share one virtual host.
       bus: () => new BrokerManagement(management, vhostOf(suffix)),
       settings: { mainBusUrl: busUrl, schedulingBusUrl: busUrl },
     };
@@ -141,9 +138,9 @@ interface ExternalSecretSpec {
 }
 
 /**
- * The secrets that External Secrets would make of a store, by `<secret>/<key>`: what the manifests take from
- * one place is one value.
- * @param prepared the objects of the `prepare` step
+ * The secrets that External Secrets would create from a store, by `<secret>/<key>`. Equal remote references
+ * have equal values.
+ * @param prepared the manifests of the `prepare` step
  */
 export function secretsOf(prepared: readonly KubernetesObject[], stage: Stage): Map<string, string> {
   const store = new Map<string, string>();
@@ -171,7 +168,7 @@ function valueFor(
   return property.startsWith('RABBITMQ_') ? busUrl : randomKey();
 }
 
-/** As k8s/README.md says: 32 random bytes in base64url. */
+/** A new key as k8s/README.md prescribes: 32 random bytes in base64url. */
 export function randomKey(): string {
   return randomBytes(32).toString('base64url');
 }

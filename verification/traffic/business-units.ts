@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { LoadContext } from './context.ts';
 import type { BusinessUnitChange } from './journal.ts';
 
-/** The business units that the customers service knows. */
+/** Ids of the customers service's business units. */
 export const BUSINESS_UNITS = [77, 78];
-/** Facilities of a unit in this run: a thousand times its number, and the following. */
+/** The facilities of a unit have consecutive ids, starting at 1,000 times the unit's id. */
 const FACILITIES_PER_UNIT = 10;
 
-/** Has the customers service change a business unit; null when it did not acknowledge that. */
+/** Changes a business unit at the customers service. Null if that was not acknowledged. */
 export async function changeBusinessUnit(
   { caller, journal, urls }: LoadContext,
   businessUnitId: number,
@@ -17,8 +17,7 @@ export async function changeBusinessUnit(
     { length: FACILITIES_PER_UNIT },
     (_, index) => businessUnitId * 1_000 + index,
   );
-  // Not repeated: the customers service knows no idempotency keys, and a second change is a change of its
-  // own.
+  // Not retried: the customers service has no idempotency keys, so a retry would be a second change.
   const response = await caller.attempt({
     operation: `POST ${verb}`,
     url: `${urls.customers}/business-units/${businessUnitId}/${verb}`,
@@ -30,7 +29,7 @@ export async function changeBusinessUnit(
   return acknowledged;
 }
 
-/** The opposite of a change, a millisecond older. */
+/** Returns the opposite of a change, dated 1 ms earlier. */
 export function oppositeBefore(change: BusinessUnitChange): BusinessUnitChange {
   return {
     ...change,

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Random } from '#platform/random.ts';
 import { Caller, type CallerOptions, Traffic } from './caller.ts';
-import { KeptConnections } from './connections.ts';
+import { KeepAliveConnections } from './connections.ts';
 
 describe('Caller', () => {
   const statuses: number[] = [];
@@ -33,7 +33,7 @@ describe('Caller', () => {
     return new Caller({ traffic, random: new Random(1), stop, losesResponses: false, ...options });
   }
 
-  it('repeats what got 503 under the same key', async () => {
+  it('retries after 503 with the same idempotency key', async () => {
     statuses.push(503);
     const outcome = await callerWith().persist({ operation: 'PUT x', url, idempotencyKey: 'one' });
     expect(outcome.response?.status).toBe(200);
@@ -41,20 +41,20 @@ describe('Caller', () => {
     expect(traffic.unexpectedCount).toBe(0);
   });
 
-  it('throws some good responses away, and asks again', async () => {
+  it('discards some successful responses, and retries', async () => {
     const caller = callerWith({ losesResponses: true });
     for (let count = 0; count < 100; count += 1) await caller.persist({ operation: 'GET x', url });
     expect(traffic.lostResponses).toBeGreaterThan(0);
     expect(received).toHaveLength(100 + traffic.lostResponses);
   });
 
-  it('gives each request a connection of its own', async () => {
+  it('opens a connection for each request', async () => {
     for (let count = 0; count < 5; count += 1) await callerWith().attempt({ operation: 'GET x', url });
     expect(traffic.connections).toBe(5);
   });
 
-  it('uses kept connections again, and now and then another one', async () => {
-    const connections = new KeptConnections();
+  it('reuses keep-alive connections, and opens a new one for every tenth request', async () => {
+    const connections = new KeepAliveConnections();
     const caller = callerWith({ connections });
     for (let count = 0; count < 20; count += 1) await caller.attempt({ operation: 'GET x', url });
     expect(traffic.connections).toBe(3);

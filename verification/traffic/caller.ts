@@ -5,20 +5,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '#platform/random.ts';
 import { type Connections, ONE_REQUEST_EACH } from './connections.ts';
 
-/** A response that nobody should have got. */
+/** A response that no fault explains. */
 export interface Unexpected {
   readonly operation: string;
-  /** A status, or what became of the connection. */
+  /** A status, or the error code of the connection. */
   readonly outcome: string;
+  /** The phase of the run in which the attempt began. */
   readonly during: string;
   readonly detail: string;
-  /** When it came, as services date the lines of their logs. */
+  /** ISO 8601, as in the services' log lines. */
   readonly at: string;
 }
 
-/** Of each kind, so that a flood of one hides no other. */
+/** Maximum number of unexpected responses kept per kind, so that many of one kind do not crowd out others. */
 const MAX_DETAILS = 20;
-/** Kinds of requests that come often enough for a pause between two successes to be one of the platform's. */
+/**
+ * Kinds of requests that are frequent enough for a gap between two successes to mean a pause of the platform.
+ */
 const KINDS: readonly [kind: string, operations: RegExp][] = [
   ['settings', /^PUT setting/],
   ['tokens', /refresh/],
@@ -26,34 +29,32 @@ const KINDS: readonly [kind: string, operations: RegExp][] = [
   ['schedules', /^(POST|PATCH) (schedule|complete|pause|resume)/],
 ];
 
-/**
- * Counts what became of every attempt of every caller, and keeps those that are failures whatever the fault.
- */
+/** Counts the outcomes of all attempts of all callers, and keeps those that no fault explains. */
 export class Traffic {
-  /** What is being done to the platform; an attempt counts for the moment that it began. */
+  /** The fault in progress, e.g. `half-open`. An attempt counts for the phase in which it began. */
   phase = 'no fault';
-  /** True while nothing may fail: every attempt has to succeed at once. */
+  /** While true, every attempt that begins must succeed. */
   isStrict = false;
   readonly unexpected: Unexpected[] = [];
   unexpectedCount = 0;
   attempts = 0;
-  /** Connections opened for them. */
+  /** Number of connections opened. */
   connections = 0;
-  /** Responses that callers threw away on purpose, as if they had been lost on the way. */
+  /** Number of responses that callers discarded to simulate a loss on the network. */
   lostResponses = 0;
-  /** How often each outcome came, by phase, and by operation where it was no success. */
+  /** Number of attempts by phase and outcome, and for failures also by operation. */
   readonly outcomes = new Map<string, number>();
-  /** The longest that any attempt took, in ms, by phase. */
+  /** Duration of the longest attempt in ms, by phase. */
   readonly longestMs = new Map<string, number>();
 
-  /** When each attempt to write began that succeeded, in ms of the journal's clock. */
+  /** Start of each successful write attempt, in ms of the journal's clock. */
   readonly writesBegunAtMs: number[] = [];
 
   readonly #unexpectedOfKind = new Map<string, number>();
   readonly #lastSuccesses = new Map<string, number>();
   #pauses = new Map<string, number>();
 
-  /** Measures pauses from now on. */
+  /** Restarts the measurement of pauses. */
   watchPauses(): void {
     const now = performance.now();
     this.#pauses = new Map();
@@ -73,7 +74,7 @@ export class Traffic {
     this.#lastSuccesses.set(kind, now);
   }
 
-  /** An attempt begins; the result says under which rules. */
+  /** Records the start of an attempt. Returns the phase and strictness that apply to it. */
   begin(): { phase: string; isStrict: boolean; startedAtMs: number } {
     this.attempts += 1;
     return { phase: this.phase, isStrict: this.isStrict, startedAtMs: performance.now() };
@@ -87,7 +88,7 @@ export class Traffic {
     const kind = KINDS.find(([, pattern]) => pattern.test(operation))?.[0];
     if (attempt.isSuccess && kind !== undefined) this.#noteSuccess(kind);
     if (attempt.isSuccess && !operation.startsWith('GET')) this.writesBegunAtMs.push(startedAtMs);
-    // Of what did not succeed it matters what it was.
+    // Failures are counted per operation.
     const key = `${phase} · ${outcome}${attempt.isSuccess ? '' : ` · ${operation}`}`;
     this.outcomes.set(key, (this.outcomes.get(key) ?? 0) + 1);
     const tookMs = performance.now() - startedAtMs;
@@ -105,18 +106,18 @@ export class Traffic {
   }
 }
 
-/** A request as callers of the platform make it. */
+/** A request of a caller. */
 export interface Call {
-  /** The method and a name for the report, which has no identifiers in it. */
+  /** The method, and a name for the report without identifiers. */
   readonly operation: `${'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'} ${string}`;
   readonly url: string;
   readonly token?: string;
   readonly idempotencyKey?: string;
-  /** JSON; as it is when it is text. */
+  /** Sent as JSON. A string is sent unchanged. */
   readonly body?: unknown;
-  /** Statuses besides 2xx that settle the call. */
+  /** Statuses besides 2xx that count as success and end the call. */
   readonly finalStatuses?: readonly number[];
-  /** Statuses besides 503 after which the caller tries again. */
+  /** Statuses besides 503 that are expected and lead to a retry. */
   readonly retriedStatuses?: readonly number[];
 }
 
@@ -125,11 +126,11 @@ export interface CallResponse {
   readonly text: string;
 }
 
-/** What a caller knows of its call. */
+/** The outcome of a call, as its caller knows it. */
 export interface Outcome {
-  /** Null: it gave up, and does not know whether the call had an effect. */
+  /** Null: the caller gave up. The call may or may not have had an effect. */
   readonly response: CallResponse | null;
-  /** An attempt got no response: a replica that stood still may carry it out later. */
+  /** True if an attempt got no response: a frozen replica may still execute it later. */
   readonly mayComeLate: boolean;
   readonly invokedAtMs: number;
   readonly endedAtMs: number;
@@ -138,22 +139,23 @@ export interface Outcome {
 const ATTEMPT_TIMEOUT_MS = 15_000;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
-/** Probability (0–1) that a caller loses a good response to a call that may be repeated. */
+/** Probability (0–1) that a caller discards a successful response and retries. */
 const LOSS_RATE = 0.04;
 
 export interface CallerOptions {
   readonly traffic: Traffic;
   readonly random: Random;
-  /** From then on it loses no response. */
+  /** After it aborts, the caller discards no more responses. */
   readonly stop: AbortSignal;
-  /** False: it loses none at all. */
+  /** False: the caller never discards a response. */
   readonly losesResponses?: boolean;
   readonly connections?: Connections;
 }
 
-/** A well-behaved caller: it waits for a response only so long, and repeats what got no response or 503. It
- *  loses
- *  some responses, as callers on a bad network do. */
+/**
+ * A well-behaved caller: it times out after 15 s, and retries after 503 or no response. It discards 4 % of
+ * the successful responses, as if a bad network had lost them.
+ */
 export class Caller {
   readonly #traffic: Traffic;
   readonly #random: Random;
@@ -175,7 +177,7 @@ export class Caller {
     this.#connections = connections;
   }
 
-  /** Repeats a call until it has a final response, for `patienceMs` at most. */
+  /** Repeats a call until it gets a final response, for at most `patienceMs`. */
   async persist(call: Call, patienceMs = 90_000): Promise<Outcome> {
     const invokedAtMs = performance.now();
     let mayComeLate = false;
@@ -193,7 +195,7 @@ export class Caller {
     }
   }
 
-  /** One attempt; null when no response came. */
+  /** Makes one attempt. Null if there was no response. */
   async attempt(call: Call): Promise<CallResponse | null> {
     const begun = this.#traffic.begin();
     const { operation, retriedStatuses = [] } = call;
@@ -212,7 +214,7 @@ export class Caller {
     }
   }
 
-  /** @throws {Error} with code ABORT_ERR when no response came in time */
+  /** @throws {Error} with code ABORT_ERR on a timeout */
   async #send(call: Call): Promise<CallResponse> {
     const [method] = call.operation.split(' ', 1);
     const { headers, text } = contentOf(call);
@@ -220,7 +222,7 @@ export class Caller {
     const agent = this.#connections.next();
     const connection = agent === false ? { connection: 'close' } : {};
     const request = httpRequest(call.url, { method, headers: { ...connection, ...headers }, agent, signal });
-    // An error after the response has begun also fails the reading of it.
+    // An error after the response has begun is ignored here, because it also rejects readText().
     request.on('error', () => undefined).end(text);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     if (!request.reusedSocket) this.#traffic.connections += 1;

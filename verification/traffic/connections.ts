@@ -1,20 +1,21 @@
 import { Agent } from 'node:http';
 
-/** Where requests get their connections; `false`: one of its own for the next one. */
+/** Chooses the connection of each request. `false` means a new connection. */
 export interface Connections {
   next(): Agent | false;
 }
 
-/** Balancers know connections, not requests: one request each, so that none is on its way when a server
- *  closes
- *  an idle one. */
+/**
+ * A new connection for each request. Balancers choose a replica per connection, and a request cannot meet a
+ * server that is just closing an idle connection.
+ */
 export const ONE_REQUEST_EACH: Connections = { next: () => false };
 
-/** One in this many requests has a connection of its own. */
+/** Every tenth request gets a new connection. */
 const CHURN = 10;
 
-/** Connections that are used again, as by callers that know one server for long. */
-export class KeptConnections implements Connections {
+/** Reuses connections, like callers with keep-alive. */
+export class KeepAliveConnections implements Connections {
   #agent = new Agent({ keepAlive: true });
   #count = 0;
 
@@ -23,7 +24,7 @@ export class KeptConnections implements Connections {
     return this.#count % CHURN === 0 ? false : this.#agent;
   }
 
-  /** Closes idle connections, like a caller that pauses. Nothing may be in flight. */
+  /** Closes idle connections, like a caller that pauses. No request may be in flight. */
   closeIdle(): void {
     this.#agent.destroy();
     this.#agent = new Agent({ keepAlive: true });

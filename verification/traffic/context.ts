@@ -5,35 +5,35 @@ import type { Random } from '#platform/random.ts';
 import type { Caller } from './caller.ts';
 import type { BusinessUnitChange, Journal, ScheduleKind } from './journal.ts';
 
-/** Who signs in without a password: a backend for one of its users. */
+/** A backend that signs in one of its users without a password. */
 export interface Application {
   readonly applicationKey: string;
   readonly sharedSecret: string;
-  /** With the persona InternalPartner. */
+  /** A user with the persona InternalPartner. */
   readonly userName: string;
 }
 
-/** Of the development identities. */
+/** One of the development identities. */
 export const DEMO_APPLICATION: Application = { ...DEMO_BACKEND, userName: 'ivy.internal' };
 
-/** What every operation and every worker of a load works with. */
+/** The shared context of all operations and workers of a load. */
 export interface LoadContext {
   readonly caller: Caller;
   readonly journal: Journal;
   readonly random: Random;
-  /** What schedules are created with. */
+  /** The recurrences from which new schedules pick one. */
   readonly kinds: readonly ScheduleKind[];
-  /** Tells workers to finish what they have begun. */
+  /** Aborts when workers must stop after their current step. */
   readonly stop: AbortSignal;
   readonly urls: Readonly<Record<ServiceName | 'customers', string>>;
   readonly application: Application;
-  /** Holds the access token of the application's user; it may be replaced by a younger one. */
+  /** Holds the access token of the application's user. A worker may replace it with a newer one. */
   readonly admin: { token: string };
-  /** Publishes a change in its publisher's place; false: it did not get through. */
+  /** Publishes a change in place of the customers service. Resolves to false if that failed. */
   readonly publish?: (change: BusinessUnitChange) => Promise<boolean>;
 }
 
-/** Repeats `step` until the load ends. @param step gets its number, from 0 */
+/** Repeats `step` until the load ends. @param step receives the number of its repetition, from 0 */
 export async function repeatUntilStopped(
   { stop }: LoadContext,
   step: (count: number) => Promise<unknown>,

@@ -9,16 +9,16 @@ import { refresh, revoke, signIn, tokensOf } from './sessions.ts';
 import { putSetting, type SettingName, settingUrl } from './settings.ts';
 import { commandGeneration, completeInstance, createSchedule, listInstances } from './tasks.ts';
 
-/** What a user's day at the platform is made of. */
+/** The context of errands. */
 export interface ErrandContext extends LoadContext {
-  /** An access token of somebody else than the administrator. */
+  /** Returns an access token of a user who is not an administrator. */
   readonly tokenOf: (persona: 'customer' | 'owner') => string;
 }
 
-/** A short piece of ordinary traffic; its requests are sent one after the other. */
+/** A short sequence of ordinary requests, sent one after the other. */
 type Errand = (context: ErrandContext) => Promise<unknown>;
 
-/** One request, by the administrator unless a token is given; null: without one. */
+/** Sends one request, with the administrator's token by default. `token: null` sends none. */
 function ask(
   context: LoadContext,
   call: Omit<Call, 'token'> & { readonly token?: string | null },
@@ -42,7 +42,7 @@ const writeSettings: Errand = async (context) => {
   const setting = someSetting(random);
   const url = settingUrl(context, setting);
   await putSetting(context, setting, `${random.word(160)} ${randomUUID()}`);
-  // Others may delete it at any time.
+  // Another caller may delete it at any time.
   const finalStatuses = [404];
   const token = tokenOf('customer');
   await ask(context, { operation: 'GET setting value', url: `${url}/value`, token, finalStatuses });
@@ -92,7 +92,7 @@ const askAuth: Errand = async (context) => {
   await ask(context, { operation: 'POST bearer', url: `${urls.auth}/auth/token/bearer` });
   await get(context, 'auth', '/auth/roles/SecurityEditor~~GroupName~~Operations/members');
   await get(context, 'auth', '/auth/buid/77/facility-access');
-  // As InternalPartner, whose revocations have no quota.
+  // The administrator is an InternalPartner, whose revocations have no quota.
   if (random.chance(0.2)) await revoke(context, `leak-${random.word(12)}`);
   await get(context, 'auth', `/auth/revocations?minDate=${new Date(Date.now() - 2_000).toISOString()}`);
 };
@@ -138,7 +138,7 @@ const makeMistakes: Errand = async (context) => {
   await refresh(context, random.word(40));
 };
 
-/** How often each errand is run, out of a hundred. */
+/** Share of each errand in percent. */
 const ERRANDS: readonly (readonly [errand: Errand, share: number])[] = [
   [writeSettings, 20],
   [readSettings, 18],

@@ -1,16 +1,13 @@
-import type { ScheduleSaid } from '#verification/oracle/schedules.ts';
+import type { Recurrence } from '#verification/oracle/schedules.ts';
 
-/**
- * A write as its caller knows it: when it was asked for, and when it was acknowledged, if it was. In ms of
- * one clock.
- */
+/** A write as its caller knows it. Times in ms of the monotonic clock (`performance.now()`). */
 export interface Operation {
-  /** What the write is known by afterwards; unique. */
+  /** Unique. Stored with the write. */
   readonly id: string;
-  /** Writes of one group come in the order in which they were acknowledged. */
+  /** Ordering key. Writes of one group must be stored in an order that agrees with their acknowledgements. */
   readonly group: string;
   readonly invokedAtMs: number;
-  /** Null: never acknowledged. It may have happened, at any time after. */
+  /** Null: never acknowledged. The write may have taken effect at any later time, or not at all. */
   readonly acknowledgedAtMs: number | null;
 }
 
@@ -19,25 +16,26 @@ export interface Session {
   readonly firstJti: string;
   readonly rotations: { readonly presented: string; readonly received: string }[];
   /**
-   * Why the holder lost it: `revoked` by the workload itself, `too-late` when it could not ask again in time.
+   * Why the session ended. `revoked`: the worker revoked it. `too-late`: the worker could not retry within
+   * the grace period, or does not know the outcome. `rejected`: the service refused it, which is a violation.
    */
   end: 'alive' | 'revoked' | 'too-late' | 'rejected';
 }
 
-/** What became of a schedule by the commands of its one caller. */
-export interface Life {
+/** A schedule and the acknowledged commands of the one worker that changes it. */
+export interface ChangedSchedule {
   readonly scheduleId: string;
   readonly idempotencyKey: string;
-  /** As acknowledged last. */
+  /** Last acknowledged name. */
   name: string;
   status: 'Active' | 'Paused' | 'Removed';
-  /** Events of the acknowledged changes, in order. */
+  /** Expected events of the acknowledged changes, in order. */
   readonly events: string[];
-  /** The event of a change that was never acknowledged. It may have happened. */
-  uncertain: string | null;
-  /** No further change is sent: a late attempt of the last one must not overwrite it. */
-  isOver: boolean;
-  /** When it was created, resumed or rescheduled last, in ms of the journal's clock. */
+  /** The event of the last change if it was not acknowledged: it may or may not have been published. */
+  uncertainEvent: string | null;
+  /** True: no further change is sent, because a late attempt of the last one could overwrite it. */
+  isClosed: boolean;
+  /** The last creation, resumption or reschedule, in ms of the journal's clock. */
   activeSinceMs: number;
 }
 
@@ -49,13 +47,15 @@ export interface BusinessUnitChange {
   readonly occurredAtUtc: string;
 }
 
-/** What a schedule of the load is created with. */
-export interface ScheduleKind extends ScheduleSaid {
+/** The recurrence of a schedule of the load. */
+export interface ScheduleKind extends Recurrence {
   readonly calendarId?: string;
 }
 
-/** A trigger put into the store with occurrences that are due already. Instants in ms since 1970, by the
- *  database's clock. */
+/**
+ * A trigger inserted into the trigger store with occurrences that are already due. Instants in ms since 1970,
+ * by the database's clock.
+ */
 export interface PlantedTrigger {
   readonly facilityId: number;
   /** Cron expression with five fields. */
@@ -65,25 +65,25 @@ export interface PlantedTrigger {
   readonly plantedAtMs: number;
 }
 
-/** When the fires of a run ended, in ms since 1970, by the database's clock. */
+/** The end of all fires of a run, in ms since 1970 by the database's clock. */
 export interface FiresEnded {
-  /** Everything that was due until then had the time to fire. */
+  /** Every occurrence due until then had time to fire. */
   readonly watchedUntilMs: number;
-  /** From then on nothing fires. */
+  /** Nothing fires after this instant. */
   readonly pausedAtMs: number;
 }
 
-/** Everything that the platform has acknowledged during a run, and what was asked of it. */
+/** Everything that callers requested during a run, and what the platform acknowledged. */
 export class Journal {
-  /** PUTs of settings: id is the value, group the setting's name. */
+  /** PUTs of settings. The id is the value, the group is the setting's name. */
   readonly settings: Operation[] = [];
-  /** POSTs of schedules: id is the idempotency key, group the facility. */
+  /** POSTs of schedules. The id is the idempotency key, the group is the facility. */
   readonly schedules: Operation[] = [];
-  /** What each of them said of when it is due, and what its changes said, by idempotency key. */
-  readonly said = new Map<string, readonly ScheduleSaid[]>();
-  /** Completions: id is the instance, group the facility. */
+  /** The recurrences of each schedule, that of its creation first, by idempotency key. */
+  readonly recurrences = new Map<string, readonly Recurrence[]>();
+  /** Completions. The id is the instance, the group is the facility. */
   readonly completions: Operation[] = [];
-  readonly lives: Life[] = [];
+  readonly changedSchedules: ChangedSchedule[] = [];
   readonly sessions: Session[] = [];
   readonly revokedTokens: { readonly jti: string; readonly token: string }[] = [];
   /** Changes that the customers service acknowledged. */
@@ -93,21 +93,20 @@ export class Journal {
   /** Null: triggers still fire. */
   firesEnded: FiresEnded | null = null;
   /**
-   * What was seen during the run that must not be: wrong reads, replicas that are not ready, rows kept too
-   * long.
+   * Violations observed during the run, e.g. wrong reads, replicas that are not ready, rows kept too long.
    */
   readonly violations: string[] = [];
-  /** When the database's clock was stepped. */
+  /** Steps of the database's clock, in ms of the journal's clock. */
   readonly clockStepsAtMs: number[] = [];
-  /** Messages published a second time under the same id. */
+  /** Number of messages that were published a second time under the same id. */
   repeatedMessages = 0;
-  /** The longest for which a token was still taken after its acknowledged revocation, in ms. */
+  /** The longest time in ms for which a token was still accepted after its acknowledged revocation. */
   slowestRevocationMs = 0;
 
-  /** Writes acknowledged so far. */
+  /** Number of writes acknowledged so far. */
   get acknowledged(): number {
     const operations = [...this.settings, ...this.schedules, ...this.completions, ...this.generationCommands];
-    const changes = this.lives.reduce((sum, { events }) => sum + events.length, 0);
+    const changes = this.changedSchedules.reduce((sum, { events }) => sum + events.length, 0);
     const rotations = this.sessions.reduce((sum, { rotations: done }) => sum + done.length, 0);
     return (
       operations.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length +
@@ -119,7 +118,7 @@ export class Journal {
   }
 }
 
-/** What `outcome` says of a write known by `id` in `group`. */
+/** Makes a journal entry from the outcome of a call. */
 export function operationOf(
   id: string,
   group: string,

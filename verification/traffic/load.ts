@@ -9,8 +9,10 @@ import { publishChange } from './published-messages.ts';
 import { HORIZON_DAYS, makeCalendar, scheduleKinds, ZONES } from './recurrences.ts';
 import { signIn } from './sessions.ts';
 
-/** What offsets are read of: a month's trigger may have two occurrences due, and some schedules are due
- *  after the horizon. */
+/**
+ * Days before and after now for which zone offsets are read. A monthly trigger may have two occurrences due,
+ * and some schedules are due after the horizon.
+ */
 const ZONE_DAYS = { back: 70, ahead: HORIZON_DAYS + 10 };
 
 export interface LoadOptions {
@@ -18,7 +20,7 @@ export interface LoadOptions {
   readonly application?: Application;
 }
 
-/** All callers of a run and what they have been told. */
+/** All callers of a run and their journal. */
 export class Load {
   readonly journal: Journal;
   readonly traffic: Traffic;
@@ -26,9 +28,9 @@ export class Load {
   readonly zones: Zones;
   readonly profile: Profile;
   readonly #stop: AbortController;
-  readonly #lives = new AbortController();
+  readonly #stopScheduleChanges = new AbortController();
   readonly #crews: Promise<unknown>[] = [];
-  #livesEnded: Promise<unknown> = Promise.resolve();
+  #scheduleChangesEnded: Promise<unknown> = Promise.resolve();
 
   private constructor(
     context: LoadContext,
@@ -42,7 +44,7 @@ export class Load {
     this.#stop = rest.stop;
   }
 
-  /** Callers that are signed in and do nothing yet. */
+  /** Signs in and creates the calendar. The workers start later. @throws {Error} when that fails */
   static async prepare(
     platform: PlatformUnderLoad,
     seed: number,
@@ -74,7 +76,7 @@ export class Load {
     return new Load({ ...context, kinds }, { zones, traffic, profile, stop });
   }
 
-  /** All callers but those who change schedules. */
+  /** Starts all workers except those that change schedules. */
   start(platform: PlatformUnderLoad): void {
     const { context } = this;
     const publish = (change: BusinessUnitChange): Promise<boolean> =>
@@ -85,20 +87,23 @@ export class Load {
     for (const crew of this.profile.crews) void this.#begin(crew, { ...context, publish });
   }
 
-  /** Schedules are changed from now on. */
-  startLives(): void {
-    const { lives } = this.profile;
-    this.#livesEnded = this.#begin(lives, { ...this.context, stop: this.#lives.signal });
+  /** Starts the workers that change schedules. */
+  startScheduleChanges(): void {
+    const { scheduleChangers } = this.profile;
+    this.#scheduleChangesEnded = this.#begin(scheduleChangers, {
+      ...this.context,
+      stop: this.#stopScheduleChanges.signal,
+    });
   }
 
-  async finishLives(): Promise<void> {
-    this.#lives.abort();
-    await this.#livesEnded;
+  async finishScheduleChanges(): Promise<void> {
+    this.#stopScheduleChanges.abort();
+    await this.#scheduleChangesEnded;
   }
 
-  /** Lets every caller finish what it has begun. @throws what broke a worker */
+  /** Stops all workers after their current step. @throws the error of a worker that failed */
   async finish(): Promise<void> {
-    this.#lives.abort();
+    this.#stopScheduleChanges.abort();
     this.#stop.abort();
     await Promise.all(this.#crews);
   }
@@ -106,7 +111,7 @@ export class Load {
   #begin({ count, work, pauseMs }: Crew, context: LoadContext): Promise<unknown> {
     const workers = Array.from({ length: count }, (_, worker) => work(context, worker, pauseMs));
     const ended = Promise.all(workers);
-    // finish() reports failures; until then they are not unhandled.
+    // finish() reports rejections. This handler keeps them from being unhandled until then.
     ended.catch(() => undefined);
     this.#crews.push(ended);
     return ended;

@@ -5,10 +5,10 @@ import type { ServiceName } from '#platform/programs.ts';
 import type { BusName } from '#platform/test-platform.ts';
 import { eventually } from '#platform/waiting.ts';
 
-/** A platform as its load and its audits reach it: a `TestPlatform`, or one that runs in containers. */
+/** The interface of a platform for loads and audits: a `TestPlatform`, or a platform in containers. */
 export interface PlatformUnderLoad {
   url(name: Extract<PortName, ServiceName | Neighbour>): string;
-  /** Runs statements on a service's database as the server's administrator; gives the rows of the last. */
+  /** Runs statements on a service's database as the server's administrator. Returns the rows of the last. */
   query<Row extends object>(service: ServiceName, ...statements: readonly Statement[]): Promise<Row[]>;
   bus(name: BusName): Pick<BrokerManagement, 'queueTotals'>;
   readonly settings: Readonly<Record<'mainBusUrl' | 'schedulingBusUrl', string>>;
@@ -16,12 +16,12 @@ export interface PlatformUnderLoad {
 
 type Neighbour = 'customers' | 'scheduling' | 'completions';
 
-/** A database that fails over, or a proxy that loses it, ends the connections of observers too. */
+/** Retry limit. A failover of the database, or a broken proxy, also ends the connections of observers. */
 const FAILOVER_LIMIT_MS = 60_000;
 
 /**
- * `platform.query`, repeated while the database cannot be reached. For statements that may run twice.
- * @throws the last error, a minute after the first
+ * Runs `platform.query`, with retries while the database is unreachable. For statements that may run twice.
+ * @throws the last error, after 60 s of retries
  */
 export function queryPersistently<Row extends object>(
   platform: Pick<PlatformUnderLoad, 'query'>,

@@ -4,30 +4,32 @@ import {
   commandGeneration,
   createAndComplete,
   holdSessions,
-  liveSchedules,
+  changeSchedules,
   renewToken,
   revokeTokens,
   type Work,
   writeSettings,
 } from './workers.ts';
 
-/** So many workers that do the same, each with this pause after a step. */
+/** A group of workers with the same task. */
 export interface Crew {
+  /** Number of workers. */
   readonly count: number;
   readonly work: Work;
+  /** Pause of each worker after a step. */
   readonly pauseMs: number;
 }
 
-/** Who works in a load, and at what pace: the machine has to carry the platform as well. */
+/** The workers of a load and their pace. The machine also runs the platform, so pauses limit the load. */
 export interface Profile {
   readonly crews: readonly Crew[];
-  /** Those who change schedules; they begin and end apart. */
-  readonly lives: Crew;
+  /** The workers that change schedules. They start and stop independently of the others. */
+  readonly scheduleChangers: Crew;
   /** How far ahead the platform generates instances. */
   readonly horizonDays: number;
 }
 
-/** Of a platform that is broken under load, and configured by `TASK_VARIABLES`. */
+/** The load of a platform under faults, which is configured with `TASK_VARIABLES`. */
 export const UNDER_FAULTS: Profile = {
   crews: [
     { count: 3, work: writeSettings, pauseMs: 25 },
@@ -37,11 +39,11 @@ export const UNDER_FAULTS: Profile = {
     { count: 1, work: revokeTokens, pauseMs: 1_000 },
     { count: 1, work: changeBusinessUnits, pauseMs: 400 },
   ],
-  lives: { count: 2, work: liveSchedules, pauseMs: 25 },
+  scheduleChangers: { count: 2, work: changeSchedules, pauseMs: 25 },
   horizonDays: HORIZON_DAYS,
 };
 
-/** Of a platform as its manifests configure it, whose pods and keys are replaced under load. */
+/** The load of a platform that its manifests configure, while its pods and keys are replaced. */
 export const IN_CONTAINERS: Profile = {
   crews: [
     { count: 1, work: renewToken, pauseMs: 1_000 },
@@ -52,6 +54,6 @@ export const IN_CONTAINERS: Profile = {
     { count: 1, work: revokeTokens, pauseMs: 1_000 },
     { count: 1, work: changeBusinessUnits, pauseMs: 1_000 },
   ],
-  lives: { count: 1, work: liveSchedules, pauseMs: 100 },
+  scheduleChangers: { count: 1, work: changeSchedules, pauseMs: 100 },
   horizonDays: 30,
 };

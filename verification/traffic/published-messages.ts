@@ -1,7 +1,7 @@
 import type { BusName } from '#platform/test-platform.ts';
 import type { BusinessUnitChange } from './journal.ts';
 import type { PlatformUnderLoad } from './platform.ts';
-import { COPIES_QUEUE, takeCopies, withChannel } from './queues.ts';
+import { COPIES_QUEUE, drainCopies, withChannel } from './queues.ts';
 
 export interface PublishedMessage {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface PublishedMessage {
 }
 
 const NAMESPACE = 'Platform.Contracts';
-/** What changes of a schedule and of its instances are told by. */
+/** Events of changes of a schedule or its instances. */
 export const CHANGE_EVENTS = [
   'ScheduleUpdatedEvent',
   'SchedulePausedEvent',
@@ -24,8 +24,7 @@ const EVENTS: readonly [BusName, readonly string[]][] = [
 ];
 
 /**
- * Has a durable quorum queue on each bus take a copy of every event, in the order in which they were
- * published.
+ * Binds a durable quorum queue on each bus that receives a copy of every event, in the order of publication.
  */
 export async function copyPublishedMessages(platform: PlatformUnderLoad): Promise<void> {
   for (const [bus, names] of EVENTS) {
@@ -40,11 +39,11 @@ export async function copyPublishedMessages(platform: PlatformUnderLoad): Promis
   }
 }
 
-/** Takes every copy: first of the main bus, then of the scheduling bus. */
+/** Consumes all copies: first those of the main bus, then those of the scheduling bus. */
 export async function readPublishedMessages(platform: PlatformUnderLoad): Promise<PublishedMessage[]> {
   const found: PublishedMessage[] = [];
   for (const [bus] of EVENTS) {
-    for (const { content, fields } of await takeCopies(platform, bus)) {
+    for (const { content, fields } of await drainCopies(platform, bus)) {
       const { messageId, message } = JSON.parse(content.toString()) as PublishedMessage;
       found.push({ name: fields.exchange.slice(NAMESPACE.length + 1), messageId, message });
     }
@@ -52,7 +51,7 @@ export async function readPublishedMessages(platform: PlatformUnderLoad): Promis
   return found;
 }
 
-/** Publishes a change under its own id, once more or in its publisher's place. */
+/** Publishes a change under its own event id: again, or in place of its publisher. */
 export async function publishChange(platform: PlatformUnderLoad, change: BusinessUnitChange): Promise<void> {
   const name = 'IBusinessUnitChangeV1';
   const envelope = {

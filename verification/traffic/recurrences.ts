@@ -4,18 +4,24 @@ import type { LoadContext } from './context.ts';
 import type { ScheduleKind } from './journal.ts';
 
 const DAY_MS = 86_400_000;
-/** Whenever the run is, clocks are put forward somewhere within this time, and back: it is 204 days from
- *  April in the south to October in the north. */
+/**
+ * Generation horizon. It is long enough to contain a clock change in each direction in some zone, whatever
+ * the date of the run: the longest gap is 204 days, from April in the south to October in the north.
+ */
 export const HORIZON_DAYS = 215;
-/** What the task services of a run are told. Their workers create schedules at few facilities, as fast as
- *  they can. */
+/**
+ * Variables of task-service in a run. Workers create many schedules at few facilities, so the limit is
+ * raised.
+ */
 export const TASK_VARIABLES = {
   SCHEDULES_PER_FACILITY: '1000000',
   GENERATION_HORIZON_DAYS: String(HORIZON_DAYS),
 } as const;
 
-/** The zones of schedules and triggers: offsets of whole, half and quarter hours, and clocks put forward
- *  by one hour, half an hour, or never. */
+/**
+ * The zones of schedules and triggers. Their offsets are whole, half and quarter hours. Their clock changes
+ * are one hour, half an hour, or none.
+ */
 export const ZONES = [
   'UTC',
   'Europe/Berlin',
@@ -28,14 +34,15 @@ export const ZONES = [
   'Australia/Lord_Howe',
 ];
 
-/** Where clocks are put forward and back by an hour at 1 or 2 o'clock, in the north and in the south. */
+/** Zones in both hemispheres whose clocks change by one hour at 1 or 2 o'clock. */
 const HOUR_ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Adelaide'];
 
-/** Schedules of every kind that has instances within the horizon. Frequent ones end soon, so that none has
- *  more than
- *  some hundred instances. */
+/**
+ * Recurrences of all kinds that have instances within the horizon. Frequent ones have an early end date, so
+ * that no schedule has more than a few hundred instances.
+ */
 export function scheduleKinds(zones: Zones, calendar: Calendar, horizonDays: number): ScheduleKind[] {
-  // Clocks may not change within a shorter one.
+  // A shorter horizon may contain no clock change.
   return horizonDays < HORIZON_DAYS
     ? everyMonth(calendar)
     : [...everyMonth(calendar), ...clockChanges(zones)];
@@ -47,7 +54,7 @@ function everyMonth(calendar: Calendar): ScheduleKind[] {
     { schedule: '0 6 * * *', timeZone: 'UTC', endDate: inDays(30) },
     { schedule: '15 1,13 * * MON-FRI', timeZone: 'America/New_York', endDate: inDays(30) },
     { schedule: '0 */6 * * *', timeZone: 'Asia/Kolkata', startDate: inDays(5), endDate: inDays(12) },
-    // Month ends, days of the month, and a day of the month or of the week.
+    // Month ends, days of the month, and the combination of a day of the month with a day of the week.
     { schedule: '45 23 28-31 * *', timeZone: 'Europe/London' },
     { schedule: '0 9 1,15 * *', timeZone: 'Asia/Kathmandu' },
     { schedule: '20 4 13 * FRI', timeZone: 'America/Sao_Paulo' },
@@ -55,7 +62,7 @@ function everyMonth(calendar: Calendar): ScheduleKind[] {
   ];
 }
 
-/** The hours that clocks skip in spring, and repeat in autumn. */
+/** Recurrences in the hours that clock changes skip in spring and repeat in autumn. */
 function clockChanges(zones: Zones): ScheduleKind[] {
   return [
     ...(['forward', 'back'] as const).flatMap((direction) => [
@@ -66,19 +73,21 @@ function clockChanges(zones: Zones): ScheduleKind[] {
   ];
 }
 
-/** A schedule that begins at the horizon: it has an instance more each minute, if its facility is
- *  generated for each minute. */
+/**
+ * A schedule that is due each minute and starts at the horizon. It gains one instance per minute, provided
+ * that its facility's generation runs each minute.
+ */
 export function atHorizon(): ScheduleKind {
   return { schedule: '* * * * *', timeZone: 'UTC', startDate: dateOf(Date.now() + HORIZON_DAYS * DAY_MS) };
 }
 
-/** A calendar as schedules name it. */
+/** A calendar of excluded dates. */
 export interface Calendar {
   readonly calendarId: string;
   readonly excludedDates: readonly string[];
 }
 
-/** Every third day to come. @throws {Error} when it is not made */
+/** Creates a calendar that excludes every third day of the next 60. @throws {Error} when that fails */
 export async function makeCalendar({ caller, urls, admin }: LoadContext): Promise<Calendar> {
   const excludedDates = Array.from({ length: 20 }, (_, index) =>
     dateOf(Date.now() + (3 * index + 1) * DAY_MS),
@@ -90,11 +99,14 @@ export async function makeCalendar({ caller, urls, admin }: LoadContext): Promis
     token: admin.token,
     body: { name: 'Load', excludedDates },
   });
-  if (response === null) throw new Error('the calendar of the load was not made');
+  if (response === null) throw new Error('the calendar of the load was not created');
   return { calendarId, excludedDates };
 }
 
-/** In that of the zones whose clocks change next. */
+/**
+ * A recurrence for 2 days around the next clock change, in the zone where it comes first.
+ * @throws {Error} if none
+ */
 function aroundClockChange(
   zones: Zones,
   schedule: string,

@@ -9,7 +9,7 @@ export interface Tokens {
 
 const INTERNAL_PARTNER = 1;
 
-/** Signs in with the plain shared secret; null when that got no response. */
+/** Signs in with the plain shared secret. Null if there was no final response. */
 export async function signIn({ caller, urls, application }: LoadContext): Promise<Tokens | null> {
   const { response } = await caller.persist({
     operation: 'POST trust-simple',
@@ -20,7 +20,8 @@ export async function signIn({ caller, urls, application }: LoadContext): Promis
 }
 
 /**
- * Rotates a refresh token; 401 is a final response too. @param hmacSigning asks for one kind of access token
+ * Rotates a refresh token. 401 is a final response too.
+ * @param hmacSigning requests an HMAC-signed access token
  */
 export function refresh(
   { caller, urls }: LoadContext,
@@ -41,7 +42,7 @@ export function revoke({ caller, urls, admin }: LoadContext, jti: string): Promi
   return caller.persist({ operation: 'PUT revocation', url, token: admin.token });
 }
 
-/** One attempt to read with a token that was revoked. */
+/** Makes one attempt to read with a revoked token. */
 export function useRevoked({ caller, urls }: LoadContext, token: string): Promise<CallResponse | null> {
   return caller.attempt({
     operation: 'GET with a revoked token',

@@ -3,10 +3,10 @@ import type { Outcome } from './caller.ts';
 import type { LoadContext } from './context.ts';
 import { operationOf } from './journal.ts';
 
-/** The workers of the run write under this subsystem and nobody else does. */
+/** Only the workers of the run write settings of this subsystem. */
 export const SUBSYSTEM = 'chaos';
 
-/** A setting, of the run's own subsystem unless another is given. */
+/** A setting, by default of the run's own subsystem. */
 export interface SettingName {
   readonly name: string;
   readonly subsystem?: string;
@@ -16,7 +16,7 @@ export function settingUrl({ urls }: LoadContext, { name, subsystem = SUBSYSTEM 
   return `${urls.settings}/platform/v1/subsystems/${subsystem}/settings/${name}`;
 }
 
-/** @param value unique: the write is known by it */
+/** Writes a setting. @param value must be unique: it identifies the write */
 export async function putSetting(
   context: LoadContext,
   setting: SettingName,

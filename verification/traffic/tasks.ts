@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Outcome } from './caller.ts';
 import type { LoadContext } from './context.ts';
-import { type Life, operationOf, type ScheduleKind } from './journal.ts';
+import { type ChangedSchedule, operationOf, type ScheduleKind } from './journal.ts';
 
 const SCHEDULE_NAME = 'Load';
 
-/** A schedule that was acknowledged. */
+/** A schedule whose creation was acknowledged. */
 export interface Created {
   readonly scheduleId: string;
   readonly idempotencyKey: string;
@@ -13,7 +13,7 @@ export interface Created {
   readonly acknowledgedAtMs: number;
 }
 
-/** Creates a schedule, of any kind unless one is given; null when it was not acknowledged in time. */
+/** Creates a schedule, by default with a random recurrence. Null if that was not acknowledged in time. */
 export async function createSchedule(
   { caller, journal, kinds, random, urls, admin }: LoadContext,
   facilityId: number,
@@ -26,21 +26,18 @@ export async function createSchedule(
   const call = { operation: 'POST schedule', url, token, idempotencyKey, body } as const;
   const outcome = await caller.persist(call, patienceMs);
   journal.schedules.push(operationOf(idempotencyKey, String(facilityId), outcome));
-  journal.said.set(idempotencyKey, [kind]);
+  journal.recurrences.set(idempotencyKey, [kind]);
   if (outcome.response === null) return null;
   const { scheduleId } = JSON.parse(outcome.response.text) as { scheduleId: string };
   return { scheduleId, idempotencyKey, kind, acknowledgedAtMs: outcome.endedAtMs };
 }
 
-/** The members of a schedule that say when it is due. */
+/** The members of a request body that describe a recurrence. */
 function recurrenceOf({ excludedDates: _, ...members }: ScheduleKind): Omit<ScheduleKind, 'excludedDates'> {
   return members;
 }
 
-/**
- * Ids of instances, the earliest first; null when that got no response. @param query e.g.
- * `scheduleId=…&pageSize=1`
- */
+/** Returns ids of instances, earliest first. Null if there was no response. @param query e.g. `pageSize=1` */
 export async function listInstances(
   { caller, urls, admin }: LoadContext,
   query: string,
@@ -67,9 +64,11 @@ export async function completeInstance(
   journal.completions.push(operationOf(taskInstanceId, String(facilityId), outcome));
 }
 
-/** Schedules or unschedules the generation of a facility, by a request over the bus. @param id of the
- *  command, for
- *  the journal */
+/**
+ * Schedules or unschedules the generation of a facility. The service sends the command as a request over the
+ * bus.
+ * @param id of the command in the journal
+ */
 export async function commandGeneration(
   { caller, journal, urls, admin }: LoadContext,
   { id, facilityId, isScheduled }: { id: string; facilityId: number; isScheduled: boolean },
@@ -80,51 +79,58 @@ export async function commandGeneration(
     url: `${urls.task}/commands/${verb}RecurringTaskInstanceGeneration`,
     token: admin.token,
     body: isScheduled ? { facilityId, schedule: '0 5 * * *', timeZone: 'UTC' } : { facilityId },
-    // No reply came over the bus in time: as documented.
+    // Documented: no reply arrived over the bus in time.
     retriedStatuses: [504],
   });
   journal.generationCommands.push(operationOf(id, String(facilityId), outcome));
 }
 
-/** Creates a schedule whose changes are noted from now on; null when it was not acknowledged. */
-export async function beginLife(context: LoadContext, facilityId: number): Promise<Life | null> {
+/** Creates a schedule and records its changes in the journal. Null if the creation was not acknowledged. */
+export async function createChangedSchedule(
+  context: LoadContext,
+  facilityId: number,
+): Promise<ChangedSchedule | null> {
   const created = await createSchedule(context, facilityId);
   if (created === null) return null;
-  const life: Life = {
+  const schedule: ChangedSchedule = {
     scheduleId: created.scheduleId,
     idempotencyKey: created.idempotencyKey,
     name: SCHEDULE_NAME,
     status: 'Active',
     events: [],
-    uncertain: null,
-    isOver: false,
+    uncertainEvent: null,
+    isClosed: false,
     activeSinceMs: created.acknowledgedAtMs,
   };
-  context.journal.lives.push(life);
-  return life;
+  context.journal.changedSchedules.push(schedule);
+  return schedule;
 }
 
-export async function renameSchedule(context: LoadContext, life: Life): Promise<void> {
+export async function renameSchedule(context: LoadContext, schedule: ChangedSchedule): Promise<void> {
   const name = randomUUID();
-  const outcome = await patchSchedule(context, life, { name });
-  noteChange(life, outcome, `ScheduleUpdatedEvent ${name}`, { name });
+  const outcome = await patchSchedule(context, schedule, { name });
+  noteChange(schedule, outcome, `ScheduleUpdatedEvent ${name}`, { name });
 }
 
-/** Gives it the recurrence of another schedule. */
-export async function reschedule(context: LoadContext, life: Life): Promise<void> {
+/** Changes its recurrence to a random one. */
+export async function reschedule(context: LoadContext, schedule: ChangedSchedule): Promise<void> {
   const { journal, kinds, random } = context;
   const kind = random.pick(kinds);
-  const said = journal.said.get(life.idempotencyKey) ?? [];
+  const recurrences = journal.recurrences.get(schedule.idempotencyKey) ?? [];
   const { calendarId = null, startDate = null, endDate = null, ...members } = recurrenceOf(kind);
-  const outcome = await patchSchedule(context, life, { ...members, calendarId, startDate, endDate });
-  // One that is so already is changed by nothing, and nobody is told.
-  const event = said.at(-1) === kind ? null : `ScheduleUpdatedEvent ${life.name}`;
-  noteChange(life, outcome, event, { activeSinceMs: outcome.endedAtMs });
-  journal.said.set(life.idempotencyKey, [...said, kind]);
+  const outcome = await patchSchedule(context, schedule, { ...members, calendarId, startDate, endDate });
+  // The same recurrence again changes nothing and publishes no event.
+  const event = recurrences.at(-1) === kind ? null : `ScheduleUpdatedEvent ${schedule.name}`;
+  noteChange(schedule, outcome, event, { activeSinceMs: outcome.endedAtMs });
+  journal.recurrences.set(schedule.idempotencyKey, [...recurrences, kind]);
 }
 
-function patchSchedule({ caller, urls, admin }: LoadContext, life: Life, body: object): Promise<Outcome> {
-  const url = `${urls.task}/Schedules/${life.scheduleId}`;
+function patchSchedule(
+  { caller, urls, admin }: LoadContext,
+  schedule: ChangedSchedule,
+  body: object,
+): Promise<Outcome> {
+  const url = `${urls.task}/Schedules/${schedule.scheduleId}`;
   return caller.persist({ operation: 'PATCH schedule', url, token: admin.token, body });
 }
 
@@ -136,38 +142,38 @@ const COMMANDS = {
 
 export async function commandSchedule(
   { caller, urls, admin }: LoadContext,
-  life: Life,
+  schedule: ChangedSchedule,
   verb: keyof typeof COMMANDS,
 ): Promise<void> {
   const { status, event } = COMMANDS[verb];
-  const url = `${urls.task}/Schedules/${life.scheduleId}/commands/${verb}`;
+  const url = `${urls.task}/Schedules/${schedule.scheduleId}/commands/${verb}`;
   const outcome = await caller.persist({ operation: `POST ${verb}`, url, token: admin.token });
-  const told = life.status === status ? null : `${event} ${life.name}`;
-  noteChange(life, outcome, told, { status, activeSinceMs: outcome.endedAtMs });
-  if (status === 'Removed') life.isOver = true;
+  const expectedEvent = schedule.status === status ? null : `${event} ${schedule.name}`;
+  noteChange(schedule, outcome, expectedEvent, { status, activeSinceMs: outcome.endedAtMs });
+  if (status === 'Removed') schedule.isClosed = true;
 }
 
-/** Cancels the first instance that is still to come, if there is one. */
-export async function cancelFirst(context: LoadContext, life: Life): Promise<void> {
+/** Cancels the earliest pending instance, if there is one. */
+export async function cancelFirst(context: LoadContext, schedule: ChangedSchedule): Promise<void> {
   const { caller, urls, admin } = context;
-  const pending = await listInstances(context, `scheduleId=${life.scheduleId}&status=Pending&pageSize=1`);
+  const pending = await listInstances(context, `scheduleId=${schedule.scheduleId}&status=Pending&pageSize=1`);
   const [first] = pending ?? [];
   if (first === undefined) return;
   const url = `${urls.task}/Instances/${first}/commands/cancel`;
   const outcome = await caller.persist({ operation: 'POST cancel', url, token: admin.token });
-  noteChange(life, outcome, `TaskInstanceCancelledEvent ${first}`, {});
+  noteChange(schedule, outcome, `TaskInstanceCancelledEvent ${first}`, {});
 }
 
-/** @param event null when the schedule is so already, which tells nobody */
+/** Records a change in the journal. @param event null if the change has no effect and publishes no event */
 function noteChange(
-  life: Life,
+  schedule: ChangedSchedule,
   { response, mayComeLate }: Outcome,
   event: string | null,
-  change: Partial<Pick<Life, 'name' | 'status' | 'activeSinceMs'>>,
+  change: Partial<Pick<ChangedSchedule, 'name' | 'status' | 'activeSinceMs'>>,
 ): void {
-  life.isOver ||= mayComeLate;
-  if (response === null) life.uncertain = event;
+  schedule.isClosed ||= mayComeLate;
+  if (response === null) schedule.uncertainEvent = event;
   if (response === null || event === null) return;
-  life.events.push(event);
-  Object.assign(life, change);
+  schedule.events.push(event);
+  Object.assign(schedule, change);
 }

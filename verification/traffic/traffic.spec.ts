@@ -9,7 +9,7 @@ const attempt = (outcome: string, isExpected: boolean, isSuccess = false) => ({
 });
 
 describe('Traffic', () => {
-  it('counts what became of attempts by the phase in which they began', () => {
+  it('counts outcomes by the phase in which the attempts began', () => {
     const traffic = new Traffic();
     traffic.phase = 'no fault';
     const begun = traffic.begin();
@@ -23,13 +23,13 @@ describe('Traffic', () => {
     expect(traffic.unexpectedCount).toBe(0);
   });
 
-  it('keeps an unexpected response whatever the fault', () => {
+  it('keeps an unexpected response', () => {
     const traffic = new Traffic();
     traffic.end(traffic.begin(), attempt('500', false));
     expect(traffic.unexpected).toMatchObject([{ operation: 'GET x', outcome: '500' }]);
   });
 
-  it('keeps other unexpected responses beside a flood of one kind', () => {
+  it('keeps other unexpected responses despite many of one kind', () => {
     const traffic = new Traffic();
     for (let count = 0; count < 1_000; count += 1) traffic.end(traffic.begin(), attempt('422', false));
     traffic.end(traffic.begin(), attempt('500', false));
@@ -38,7 +38,7 @@ describe('Traffic', () => {
     expect(traffic.unexpectedCount).toBe(1_001);
   });
 
-  it('lets nothing but success pass where nothing may fail, for attempts that began there', () => {
+  it('expects success of every attempt that began while it was strict', () => {
     const traffic = new Traffic();
     const before = traffic.begin();
     traffic.isStrict = true;

@@ -6,7 +6,7 @@ import type { PlatformUnderLoad } from './platform.ts';
 import { ZONES } from './recurrences.ts';
 import { plantTriggers } from './triggers.ts';
 
-/** A database that knows no zone but UTC. */
+/** A database in which every zone has the offset of UTC. */
 const query = ((_sql: string, [, fromMs]: readonly unknown[]) =>
   Promise.resolve([{ fromMs, offsetMs: 0 }])) as Query;
 
@@ -14,7 +14,7 @@ describe('plantTriggers', () => {
   beforeEach(() => jest.useFakeTimers({ now: Date.parse('2026-03-10T12:34:56Z') }));
   afterEach(() => jest.useRealTimers());
 
-  it('plants each kind with as many occurrences due as it names', async () => {
+  it('plants each kind with its number of due occurrences', async () => {
     const zones = await Zones.read(query, ZONES, { back: 70, ahead: 1 });
     const platform = {
       query: () => Promise.resolve([{ nowMs: Date.now() }]),
@@ -23,8 +23,8 @@ describe('plantTriggers', () => {
     const planted = await plantTriggers(platform, journal, zones, 6);
     const due = new DueInstants(zones);
     const counts = planted.map(
-      ({ firstDueAtMs, plantedAtMs, ...said }) =>
-        due.of(said).filter((atMs) => atMs >= firstDueAtMs && atMs <= plantedAtMs).length,
+      ({ firstDueAtMs, plantedAtMs, ...recurrence }) =>
+        due.of(recurrence).filter((atMs) => atMs >= firstDueAtMs && atMs <= plantedAtMs).length,
     );
     expect(counts).toEqual([8, 6, 1, 3, 3, 2]);
     expect(journal.planted).toEqual(planted);

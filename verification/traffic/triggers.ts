@@ -5,19 +5,24 @@ import { type PlatformUnderLoad, queryPersistently } from './platform.ts';
 
 export const FIRST_PLANTED_FACILITY = 100_000;
 
-/** A kind of trigger, and how many of its occurrences are due when it is planted. */
+/** A kind of trigger. */
 interface TriggerKind {
   readonly schedule: string;
   readonly timeZone: string;
+  /** Number of its occurrences that are due when it is planted. */
   readonly due: number;
-  /** Within so many days it was due as often. All proxies of a run wait while this program computes. */
+  /**
+   * Days to search for them. Kept short: the search blocks this process, and the proxies of a run are in it.
+   */
   readonly days: number;
 }
 
 const DAY_MS = 86_400_000;
 
-/** Minutes and hours fire each time that they missed; days and months are more than 90 minutes late and
- *  fire once for all. */
+/**
+ * Triggers by minute and hour fire for each missed occurrence. Triggers by day and month are more than 90
+ * minutes late and fire once for all missed occurrences.
+ */
 const KINDS: readonly TriggerKind[] = [
   { schedule: '* * * * *', timeZone: 'UTC', due: 8, days: 1 },
   { schedule: '3-59/5 * * * *', timeZone: 'Asia/Kathmandu', due: 6, days: 1 },
@@ -27,7 +32,7 @@ const KINDS: readonly TriggerKind[] = [
   { schedule: '0 6 1 * *', timeZone: 'America/New_York', due: 2, days: 65 },
 ];
 
-/** The columns of a trigger as the service's own scheduling would have filled them. May run twice. */
+/** Inserts triggers with the column values that the service itself would write. Idempotent. */
 const PLANT = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
   SELECT facility_id, 'facility-' || facility_id, 'TaskInstanceGeneration', 'GenerateTaskInstancesSchedule', schedule, time_zone,
@@ -37,8 +42,10 @@ const PLANT = `
 
 const NOW = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"`;
 
-/** Puts triggers with occurrences already due into the trigger store, because a run of minutes cannot wait
- *  for them. From then on they fire like any other. The first of them fires each minute. */
+/**
+ * Inserts triggers with occurrences that are already due, because a run of a few minutes cannot wait for
+ * them. They then fire like any other trigger. The first one fires each minute.
+ */
 export async function plantTriggers(
   platform: PlatformUnderLoad,
   journal: Journal,
@@ -72,8 +79,10 @@ export async function databaseNowMs(platform: PlatformUnderLoad): Promise<number
   return row?.nowMs ?? NaN;
 }
 
-/** Ends the fires of every trigger; the messages of the last ones are still on their way. @param
- *  watchedUntilMs see `FiresEnded` */
+/**
+ * Pauses every trigger. The messages of the last fires may still be in transit.
+ * @param watchedUntilMs see `FiresEnded`
+ */
 export async function pauseTriggers(
   platform: PlatformUnderLoad,
   watchedUntilMs: number,

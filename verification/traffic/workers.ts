@@ -2,31 +2,31 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BUSINESS_UNITS, changeBusinessUnit, oppositeBefore } from './business-units.ts';
 import { type LoadContext, repeatUntilStopped } from './context.ts';
-import type { Life, Session } from './journal.ts';
+import type { ChangedSchedule, Session } from './journal.ts';
 import { jtiOf, refresh, revoke, signIn, type Tokens, tokensOf, useRevoked } from './sessions.ts';
 import { putSetting, readSetting } from './settings.ts';
 import * as tasks from './tasks.ts';
 
-/** Goes on until the load ends. @param worker its number among those that do the same, from 0 @param pauseMs
- *  between
- *  two steps */
+/**
+ * A worker. Resolves after the load has ended.
+ * @param worker its number within its crew, from 0
+ * @param pauseMs pause between two steps
+ */
 export type Work = (context: LoadContext, worker: number, pauseMs: number) => Promise<void>;
 
 const SHARED_NAMES = 3;
 
-/**
- * Writes settings: by turns one that all writers fight over, and one of its own, which it also reads back.
- */
+/** Writes, in turn, a setting of its own, which it also reads back, and one that all writers contend for. */
 export const writeSettings: Work = (context, worker, pauseMs) => {
   const { journal, random } = context;
   const step = async (count: number): Promise<void> => {
     const isOwn = count % 2 === 0;
     const name = isOwn ? `own-${worker}` : `shared-${random.integer(1, SHARED_NAMES)}`;
-    // With characters that are written otherwise in URLs and JSON.
+    // Contains characters that are escaped in URLs and JSON.
     const value = `${worker}-${count} "ö" ${randomUUID()}`;
     const written = await putSetting(context, { name }, value);
     if (!isOwn || written.response === null) return;
-    // Nobody else writes this setting, so whichever replica responds must know the last acknowledged value.
+    // No other worker writes this setting, so every replica must return the last acknowledged value.
     const read = await readSetting(context, { name });
     if (read.response !== null && read.response.text !== JSON.stringify(value))
       journal.violations.push(`a read of ${name} did not return the value acknowledged before it`);
@@ -34,20 +34,23 @@ export const writeSettings: Work = (context, worker, pauseMs) => {
   return repeatUntilStopped(context, step, pauseMs);
 };
 
-/** A rotated token may be presented again for 30 s. A holder that could not within this may have lost the
- *  session
- *  rightly. */
+/**
+ * Less than the 30 s for which a rotated token may be presented again. A later retry may rightly end the
+ * session.
+ */
 const GRACE_MS = 27_000;
-/** How long after a clock step it may still take effect; a stepped clock can use up the 30 s at once. */
+/** Maximum delay in ms until a clock step takes effect. A stepped clock can use up the 30 s at once. */
 const STEP_SEEN_MS = 1_500;
 /** Probability (0–1) that a holder revokes its session before a refresh. */
 const REVOKE_RATE = 0.03;
-/** Probability (0–1) that a holder presents its token twice at once, as one with two windows does. */
+/** Probability (0–1) that a holder presents its token twice concurrently, like a browser with two windows. */
 const TWICE_RATE = 0.1;
-/** A holder gives its session up then: it may be refreshed 300 times an hour. */
+/**
+ * Rotations after which a holder starts a new session. The limit of the service is 300 refreshes per hour.
+ */
 const MAX_ROTATIONS = 200;
 
-/** Holds one session of refresh tokens after the other. */
+/** Holds sessions of refresh tokens, one after the other. */
 export const holdSessions: Work = (context, _, pauseMs) => {
   const holdOne = async (): Promise<void> => {
     let tokens = await signIn(context);
@@ -57,7 +60,7 @@ export const holdSessions: Work = (context, _, pauseMs) => {
     while (session.end === 'alive' && session.rotations.length < MAX_ROTATIONS && !context.stop.aborted) {
       if (context.random.chance(REVOKE_RATE)) {
         const { response } = await revoke(context, jtiOf(tokens.refreshToken));
-        // Without a response nobody knows: neither outcome of the next refresh would be wrong.
+        // Without a response, both outcomes of the next refresh are correct.
         session.end = response === null ? 'too-late' : 'revoked';
       }
       tokens = (await rotate(context, session, tokens)) ?? tokens;
@@ -99,11 +102,12 @@ async function rotate(
 
 const PROBE_MS = 200;
 /**
- * A replica that is cut off refuses everything once its revocations are this old; until then it may not know.
+ * Maximum time for which a revoked token may still be accepted. A replica that is cut off from auth-service
+ * refuses every token once its revocations are 30 s old.
  */
 const STALE_LIMIT_MS = 30_000 + 2_000;
 
-/** Revokes access tokens and goes on using them until the settings service refuses them. */
+/** Revokes access tokens and keeps using each until the settings service refuses it. */
 export const revokeTokens: Work = (context, _, pauseMs) => {
   const revokeOne = async (): Promise<void> => {
     const tokens = await signIn(context);
@@ -133,7 +137,7 @@ async function useUntilRefused(context: LoadContext, token: string, revokedAtMs:
   }
 }
 
-/** Signs in again and again, so that no worker has an old token: keys that sign them may be replaced. */
+/** Renews the shared access token in a loop, because signing keys may be replaced during the load. */
 export const renewToken: Work = (context, _, pauseMs) => {
   const renew = async (): Promise<void> => {
     const tokens = await signIn(context);
@@ -142,18 +146,19 @@ export const renewToken: Work = (context, _, pauseMs) => {
   return repeatUntilStopped(context, renew, pauseMs);
 };
 
-/** Facilities of the task workers, a thousand each, so that the order of a facility's events is the order of
- *  one
- *  worker's requests. */
+/**
+ * Each worker has 1,000 facilities of its own, so that the events of a facility must have the order of one
+ * worker's requests.
+ */
 const FIRST_FACILITY = 10_000;
 const FACILITIES_PER_WORKER = 1_000;
-/** A facility may have a thousand active schedules, and be given as many within an hour. */
+/** Less than the service's limits of 1,000 active schedules per facility and 1,000 new ones per hour. */
 const SCHEDULES_PER_FACILITY = 500;
-/** A worker with so many schedules without a completed instance creates no more. */
+/** A worker creates no schedule while this many of its schedules have no completed instance yet. */
 const MAX_WAITING = 40;
 const COMPLETIONS_PER_SCHEDULE = 2;
 
-/** Creates schedules for one facility after the other and completes the first instances of each. */
+/** Creates schedules, facility by facility, and completes the first instances of each. */
 export const createAndComplete: Work = (context, worker, pauseMs) => {
   const waiting: { facilityId: number; scheduleId: string }[] = [];
   let asked = 0;
@@ -171,7 +176,7 @@ export const createAndComplete: Work = (context, worker, pauseMs) => {
   return repeatUntilStopped(context, step, pauseMs);
 };
 
-/** False while the schedule has no instances. */
+/** Completes the first instances of a schedule. Returns false if it has none yet. */
 async function completeFirst(
   context: LoadContext,
   { facilityId, scheduleId }: { facilityId: number; scheduleId: string },
@@ -184,7 +189,7 @@ async function completeFirst(
 
 const FIRST_COMMANDED_FACILITY = 20_000;
 
-/** Schedules and unschedules a facility by turns. */
+/** Schedules and unschedules the generation of a facility in turn. */
 export const commandGeneration: Work = (context, worker, pauseMs) => {
   const facilityId = FIRST_COMMANDED_FACILITY + worker;
   return repeatUntilStopped(
@@ -201,8 +206,10 @@ export const commandGeneration: Work = (context, worker, pauseMs) => {
 
 const REPEAT_RATE = 0.2;
 
-/** Activates and deactivates business units. Now and then a change arrives twice, as from a publisher whose
- *  confirm got lost; each is followed by an older one that says the opposite, as after a retry. */
+/**
+ * Activates and deactivates business units. 20 % of the changes are published twice, as by a publisher that
+ * lost the confirm. Each change is followed by an older one with the opposite effect, as after a retry.
+ */
 export const changeBusinessUnits: Work = (context, _, pauseMs) => {
   const { journal, random, publish } = context;
   const step = async (count: number): Promise<void> => {
@@ -216,28 +223,30 @@ export const changeBusinessUnits: Work = (context, _, pauseMs) => {
 };
 
 const FIRST_CHANGED_FACILITY = 30_000;
-/** Changes of a schedule before its caller turns to the next one. */
+/** Number of changes of a schedule before its worker creates the next one. */
 const CHANGES = 8;
-/** Probability (0–1) that a change is a removal, the last one. */
+/** Probability (0–1) that a change is a removal, which is the last change. */
 const REMOVAL_RATE = 0.05;
 const CHANGE_KINDS = ['rename', 'reschedule', 'pause', 'resume', 'cancel'] as const;
 
-/** Creates a schedule and changes it some times, then the next one; a facility for each worker. */
-export const liveSchedules: Work = (context, worker, pauseMs) => {
-  const liveOne = async (): Promise<void> => {
-    const life = await tasks.beginLife(context, FIRST_CHANGED_FACILITY + worker);
-    if (life === null) return;
-    for (let count = 0; count < CHANGES && !life.isOver && !context.stop.aborted; count += 1)
-      await changeOnce(context, life);
+/** Creates schedules and changes each up to 8 times. Each worker has one facility. */
+export const changeSchedules: Work = (context, worker, pauseMs) => {
+  const changeOneSchedule = async (): Promise<void> => {
+    const schedule = await tasks.createChangedSchedule(context, FIRST_CHANGED_FACILITY + worker);
+    if (schedule === null) return;
+    for (let count = 0; count < CHANGES && !schedule.isClosed && !context.stop.aborted; count += 1)
+      await changeOnce(context, schedule);
   };
-  return repeatUntilStopped(context, liveOne, pauseMs);
+  return repeatUntilStopped(context, changeOneSchedule, pauseMs);
 };
 
-function changeOnce(context: LoadContext, life: Life): Promise<void> {
+function changeOnce(context: LoadContext, schedule: ChangedSchedule): Promise<void> {
   const { random } = context;
-  if (random.chance(REMOVAL_RATE)) return tasks.commandSchedule(context, life, 'remove');
+  if (random.chance(REMOVAL_RATE)) return tasks.commandSchedule(context, schedule, 'remove');
   const kind = random.pick(CHANGE_KINDS);
-  if (kind === 'rename') return tasks.renameSchedule(context, life);
-  if (kind === 'reschedule') return tasks.reschedule(context, life);
-  return kind === 'cancel' ? tasks.cancelFirst(context, life) : tasks.commandSchedule(context, life, kind);
+  if (kind === 'rename') return tasks.renameSchedule(context, schedule);
+  if (kind === 'reschedule') return tasks.reschedule(context, schedule);
+  return kind === 'cancel'
+    ? tasks.cancelFirst(context, schedule)
+    : tasks.commandSchedule(context, schedule, kind);
 }

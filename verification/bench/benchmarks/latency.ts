@@ -12,12 +12,15 @@ type Figure = keyof typeof FIGURES;
 
 const READ = 'getSettingValue';
 const IDS = [READ, 'putSetting', 'signInWithSharedSecret', 'createSchedule'];
-/** Reads the same row, at the service's rate: what this machine and the load generator beside it allow. */
+/**
+ * The name of the server for comparison. It reads the same row at the same rate, which shows the latency that
+ * the machine and the load generator cause.
+ */
 const BARE = 'bare server';
 
 const nameOf = (id: string, share: number, figure: Figure): string => `${id} at ${share * 100} %, ${figure}`;
 
-/** Latency as independent callers see it, at a part of what the service can bear. */
+/** The latency for independent callers, at a share of the service's maximum rate. */
 export const latency: Benchmark = {
   id: 'latency',
   title: 'Latency at a fixed rate of requests',
@@ -54,7 +57,7 @@ export const latency: Benchmark = {
   },
 };
 
-/** Requests a second with all connections busy, once warm. */
+/** Measures the requests per second with all connections busy, after a warm-up. */
 async function saturate(load: HttpLoad, next: NextRequest): Promise<number> {
   const run = async (): Promise<number> =>
     (await load.run(SATURATION_SECONDS, (worker) => next(worker, null))).perSecond;
@@ -62,7 +65,10 @@ async function saturate(load: HttpLoad, next: NextRequest): Promise<number> {
   return run();
 }
 
-/** One run gives all figures of a rate: the first that is asked for measures, the others find theirs. */
+/**
+ * Makes a contestant for each figure of each rate. The first `measure` of a rate runs the load and keeps all
+ * its figures, so that the other contestants return theirs without another run.
+ */
 function contestantsOf(id: string, load: HttpLoad, next: NextRequest, perSecond: number): Contestant[] {
   return SHARES.flatMap((share) => {
     const found = new Map<Figure, number>();

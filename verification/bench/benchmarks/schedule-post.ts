@@ -11,7 +11,7 @@ const CONNECTIONS = 32;
 const FACILITIES = 1_000;
 const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
 const QUEUE = 'bench.schedule-post';
-/** What a ScheduleCreatedEvent takes in the outbox. */
+/** Size of a ScheduleCreatedEvent in the outbox. */
 const EVENT_BYTES = 270;
 const POLL_MS = 10;
 const DRAIN_LIMIT_MS = 60_000;
@@ -40,7 +40,7 @@ const bareInsert: SqlWork = async (client, worker, count) => {
   await client.query('COMMIT');
 };
 
-/** Schedules created, to the confirmed event. */
+/** Creation of schedules, until their events are confirmed. */
 export const schedulePost: Benchmark = {
   id: 'schedule-post',
   title: 'POST /Schedules, its event stored and published',
@@ -72,7 +72,7 @@ export const schedulePost: Benchmark = {
           does: 'BEGIN; the same two rows with prepared statements; COMMIT; without HTTP, without any check, publishing nothing',
           measure: async (seconds) => {
             const rate = await bare.run(seconds, bareInsert);
-            // Or the service would publish them, in its own round.
+            // Otherwise the service would publish these rows in its own round.
             await database.query('TRUNCATE task.outbox');
             return rate;
           },
@@ -97,7 +97,7 @@ function posting(authorization: string): (connection: number, count: number) => 
 
 const SATURATION_SECONDS = 2;
 
-/** A new schedule's event on its way, at half of what the service can bear. */
+/** Latency of a new schedule's event, at half of the service's maximum rate. */
 export const commitToConsumer: Benchmark = {
   id: 'commit-to-consumer',
   title: 'From a new schedule to its event at a consumer, at 50 % of saturation',
@@ -133,7 +133,7 @@ export const commitToConsumer: Benchmark = {
   },
 };
 
-/** A consumer that notes how long each event was on its way. */
+/** Opens a consumer that records the latency of each event. */
 async function openConsumer(url: string) {
   const waitsMs: number[] = [];
   const broker = await openQueue(url, (body) => {
@@ -153,8 +153,8 @@ async function openConsumer(url: string) {
 }
 
 /**
- * A receiver of the events of new schedules, which insist on one.
- * @param handle is given each; without it they stay in the queue
+ * Binds a queue to the events of new schedules. They are published as mandatory, so they need a queue.
+ * @param handle called with each event. Without it the events stay in the queue.
  */
 export async function openQueue(url: string, handle?: (body: string) => void) {
   const connection = await connect(url);
@@ -177,7 +177,7 @@ async function untilRelayed(database: pg.Client): Promise<void> {
   await eventually(
     async () => {
       const { rowCount } = await database.query('SELECT 1 FROM task.outbox LIMIT 1');
-      if (rowCount !== 0) throw new Error('events are left in the message store');
+      if (rowCount !== 0) throw new Error('the outbox is not empty');
     },
     { timeoutMs: DRAIN_LIMIT_MS, intervalMs: POLL_MS },
   );

@@ -1,4 +1,4 @@
-/** Schedulers of others that fire beside ours, on tables of their own in the same database. */
+/** Peers of our scheduler. They use their own tables in the same database. */
 import type { PrivateServers } from '#platform/test-platform.ts';
 import { closing, type Contest } from '../contest.ts';
 import { runSql } from '../load.ts';
@@ -6,23 +6,23 @@ import { measureAt, startMeasuredProgram } from '../measured-program.ts';
 import { fillQuartz, makeQuartzDue, NO_QUARTZ, startQuartz } from '../peers/quartz.ts';
 
 export const DUE = 6_000;
-/** Quartz is slow. */
+/** Fewer, because Quartz is slow. */
 const QUARTZ_DUE = 2_000;
 const TRIGGERS = 10_000;
-/** What an ITaskInstanceGenerationRequested is in its envelope. */
+/** Size of an ITaskInstanceGenerationRequested in its envelope. */
 export const MESSAGE_BYTES = 146;
 
-/** One event of a facility, as the peers' jobs store it. */
+/** SQL by which the jobs of the peers store one event of a facility. */
 const STORE_EVENT = `
   INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
   SELECT id % 16, id, gen_random_uuid(), 'ITaskInstanceGenerationRequested', now(), '{"traceparent":"${'0'.repeat(55)}"}',
     '{"filler":"${'x'.repeat(MESSAGE_BYTES - 13)}"}'
   FROM (SELECT (random() * ${TRIGGERS})::int AS id) AS facility`;
 
-/** Whoever fires on request until nothing is due. */
+/** Programs that fire on request until nothing is due. */
 export type Firing = readonly { readonly url: string }[];
 
-/** Fires per second of some programs, from the moment that everything is due. */
+/** Measures the fires per second of programs, with all triggers due at the start. */
 export async function measureFires(programs: Firing, due = DUE): Promise<number> {
   const startedAtMs = performance.now();
   const fired = await Promise.all(programs.map(({ url }) => measureAt(url, 'fire', 0)));
@@ -34,7 +34,7 @@ export async function measureFires(programs: Firing, due = DUE): Promise<number>
 
 type Peer = Pick<Contest, 'contestants' | 'comparisons' | 'conditions' | 'close'>;
 
-/** @param ours who is judged against it */
+/** Prepares graphile-worker. @param ours name of the contestant that is judged against it */
 export async function prepareGraphileWorker(
   servers: PrivateServers,
   owner: string,
@@ -58,7 +58,7 @@ export async function prepareGraphileWorker(
   };
 }
 
-/** Nothing where Quartz is not installed. @param ours who is judged against it */
+/** Prepares Quartz, if it is installed. @param ours name of the contestant that is judged against it */
 export async function prepareQuartz(servers: PrivateServers, owner: string, ours: string): Promise<Peer> {
   const quartz = await startQuartz(servers, owner, { STORE_EVENT, DUE: String(QUARTZ_DUE) });
   if (quartz === null) return { contestants: [], comparisons: [], conditions: [NO_QUARTZ], close: closing() };

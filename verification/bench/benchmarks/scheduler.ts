@@ -30,8 +30,7 @@ const BARE_LOOP = 'bare loop';
 const TWO_BARE_LOOPS = 'two bare loops';
 
 /**
- * Daily at wall times of Berlin that are at least four hours away, so that nothing else comes due while this
- * runs.
+ * Inserts daily triggers, due at least four hours from now, so that no other trigger is due during the run.
  */
 const fillTriggers = (size: number): string => `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at)
@@ -41,13 +40,14 @@ const fillTriggers = (size: number): string => `
   FROM generate_series(1, ${size}) AS n`;
 
 /**
- * Overdue by up to half a minute, spread over the table; others each time, and never the same instant twice.
+ * Makes triggers overdue by up to 30 s. They are spread over the table, differ in each round, and no two have
+ * the same instant.
  */
 const makeDue = (size: number, round: number): string => `
   UPDATE task.triggers SET next_fire_at = now() - facility_id % 30000 * interval '1 millisecond'
   WHERE facility_id IN (SELECT 1 + (${round} * 7 + n * ${Math.floor(size / DUE)}) % ${size} FROM generate_series(1, ${DUE}) AS n)`;
 
-/** Fills the trigger table of a database. */
+/** Fills the trigger table. Returns a measurement of fires. */
 async function fillTable(ownerUrl: string, size: number): Promise<(programs: Firing) => Promise<number>> {
   await runSql(ownerUrl, fillTriggers(size), 'VACUUM ANALYZE task.triggers');
   let round = 0;
@@ -95,7 +95,7 @@ const DOES = {
   [TWO_BARE_LOOPS]: 'two processes of it on one table: what this machine gives to a second process',
 } as const;
 
-/** What the second process adds. */
+/** The gain by the second process. */
 const gainOf = (two: string, one: string): Side => [contestantName(two, SMALL), contestantName(one, SMALL)];
 
 const compare = (title: string, of: Side, against: Side, atLeast: number): Comparison => ({
@@ -105,7 +105,7 @@ const compare = (title: string, of: Side, against: Side, atLeast: number): Compa
   goal: { atLeast },
 });
 
-/** Due triggers fired, to the committed event. */
+/** Fires of due triggers, until their events are committed. */
 export const schedulerFire: Benchmark = {
   id: 'scheduler-fire',
   title: 'Due triggers fired, each with its fire row and its event stored',
@@ -151,7 +151,7 @@ const HORIZON_DAYS = 30;
 const INSTANCES = SCHEDULES * HORIZON_DAYS;
 const FACILITY_ID = 501;
 
-/** Daily at 60 different minutes, in a zone with daylight saving. */
+/** Inserts daily schedules at 60 different minutes, in a zone with daylight saving time. */
 const FILL_SCHEDULES = `
   INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
     created_by_persona, request_digest)
@@ -168,7 +168,7 @@ const BULK = `
   SELECT schedule_id, facility_id, name, date_trunc('minute', now()) + day * interval '1 day'
   FROM task.schedules CROSS JOIN generate_series(1, ${HORIZON_DAYS}) AS day`;
 
-/** Instances of a facility's schedules. */
+/** Generation of the instances of a facility's schedules. */
 export const generation: Benchmark = {
   id: 'generation',
   title: 'Instances of 1,000 schedules, 30 days ahead',
@@ -212,7 +212,7 @@ export const generation: Benchmark = {
   },
 };
 
-/** Stored events on their way out. */
+/** Publication of stored events. */
 export const outboxRelay: Benchmark = {
   id: 'outbox-relay',
   title: 'Committed events to confirmed publishes',

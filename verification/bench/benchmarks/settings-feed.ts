@@ -8,7 +8,7 @@ import { HttpLoad } from '../load.ts';
 import { measuredBy, startMeasuredProgram } from '../measured-program.ts';
 import { NO_ETCD, startEtcd } from '../peers/etcd.ts';
 
-/** Reading from the memory of a client that watches. */
+/** Reads from the memory of a watching client. */
 export const settingsClientRead: Benchmark = {
   id: 'settings-client-read',
   title: 'Reading a setting from the memory of a watching client',
@@ -33,7 +33,7 @@ export const settingsClientRead: Benchmark = {
   },
 };
 
-/** From the response of a write to the callback of a watcher. */
+/** Latency from the response of a write to the callback of a watcher. */
 export const settingsWatchLatency: Benchmark = {
   id: 'settings-watch-latency',
   title: 'From the response of a PUT to the callback of a watching client',
@@ -76,7 +76,7 @@ export const settingsWatchLatency: Benchmark = {
 
 const WATCHERS = 1_000;
 
-/** What a thousand watchers cost that wait. */
+/** The cost of a thousand waiting watchers. */
 export const settingsWatchers: Benchmark = {
   id: 'settings-watchers-1000',
   title: `What ${WATCHERS} waiting watchers cost one process`,

@@ -12,7 +12,7 @@ const VALUE = { code: 'EUR', digits: 2, note: 'x'.repeat(200) };
 const VALUE_TEXT = JSON.stringify(VALUE);
 const BODY = JSON.stringify({ settingValue: VALUE });
 
-/** A setting's value, read over and over. */
+/** Reads of one setting's value. */
 export const settingsRead: Benchmark = {
   id: 'settings-read',
   title: 'GET …/value of one setting',
@@ -58,7 +58,7 @@ export const settingsRead: Benchmark = {
   },
 };
 
-/** The same value read through etcd's JSON gateway; nothing where etcd is not installed. */
+/** Reads of the same value through etcd's JSON gateway, if etcd is installed. */
 async function etcdRead(
   servers: PrivateServers,
 ): Promise<Pick<Contest, 'contestants' | 'comparisons' | 'conditions' | 'close'>> {
@@ -111,7 +111,7 @@ const bareWrite: SqlWork = async (client, worker, count) => {
   await client.query('COMMIT');
 };
 
-/** Settings written over and over, no two writers at one key. */
+/** Writes of settings. No two writers share a key. */
 export const settingsWrite: Benchmark = {
   id: 'settings-write',
   title: 'PUT of distinct settings, with history',
@@ -155,7 +155,7 @@ export const settingsWrite: Benchmark = {
 
 const BULK = 100;
 
-/** Many settings of one subsystem, together and one by one. */
+/** Reads of many settings of one subsystem, together and one by one. */
 export const settingsBulkRead: Benchmark = {
   id: 'settings-bulk-read',
   title: `Reading ${BULK} settings in one request, beside ${BULK} requests`,
@@ -202,13 +202,13 @@ const REFERENCE = 100;
 
 const nameOf = (size: number): string => `${size.toLocaleString('en-US')} settings`;
 
-/** The subsystem `sizeN` has N settings, all in one table. */
+/** Inserts the subsystem `sizeN` with N settings. All subsystems share one table. */
 const fill = (size: number): string => `
   INSERT INTO settings.setting (subsystem_key, setting_key, subsystem_name, setting_name, value_text)
   SELECT 'size${size}', 'key-' || lpad(n::text, 7, '0'), 'Size${size}', 'Key-' || lpad(n::text, 7, '0'), '{"n":' || n || '}'
   FROM generate_series(1, ${size}) AS n`;
 
-/** A page of a list, whatever the length of the list. */
+/** Latency of a page of a list, by the length of the list. */
 export const settingsList: Benchmark = {
   id: 'settings-list',
   title: 'GET of the first page of a subsystem, by the size of the subsystem',

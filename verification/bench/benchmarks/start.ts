@@ -31,7 +31,7 @@ const DOES: Readonly<Record<Service['service'], string>> = {
   task: "ready when it has auth-service's keys and revocations, reaches its database and both buses and consumes its queues",
 };
 
-/** Starts of production processes; databases, broker and auth-service are there already. */
+/** Prepares starts of production processes. Databases, broker and auth-service are already running. */
 async function prepareStarts(
   servers: PrivateServers,
   unit: string,
@@ -53,7 +53,7 @@ async function prepareStarts(
       ...SERVICES.map((service) => ({
         name: service.name,
         does: DOES[service.service],
-        // Beside the auth-service that the others need, there is one that is measured.
+        // Measures an additional auth-service, not the one that the other services need.
         measure: starting(() => platform.addReplica(service.service)),
       })),
       {
@@ -76,14 +76,14 @@ function residentMegabytes({ pid }: Program): number {
   return residentBytes(pid)! / 1e6;
 }
 
-/** From the start of the process to readiness. */
+/** Time from the start of a process until it is ready. */
 export const coldStart: Benchmark = {
   id: 'cold-start',
   title: 'Start of a process until it is ready',
   prepare: (servers) => prepareStarts(servers, 'ms', 1.4, ({ readyAfterMs }) => readyAfterMs),
 };
 
-/** Memory of the process that has just become ready. */
+/** Memory of a process that has just become ready. */
 export const coldStartMemory: Benchmark = {
   id: 'cold-start-memory',
   title: 'Resident memory of a process when it is ready',
@@ -93,7 +93,7 @@ export const coldStartMemory: Benchmark = {
 const LIMIT_SECONDS = 12;
 const READY = /^Ready after /;
 
-/** A new clone, started for the first time. */
+/** The first start of a new clone. */
 export const firstRun: Benchmark = {
   id: 'first-run',
   title: 'npm start in a fresh clone until the story is printed',
@@ -134,8 +134,8 @@ async function measureFirstRun(): Promise<number> {
 }
 
 /**
- * A folder of links, not one link to the folder: should npm start decide to install anew, it would only throw
- * these links away.
+ * Creates node_modules as a folder of links, not as one link. If npm start installed packages again, it would
+ * delete only these links.
  */
 function linkPackages(clone: string): void {
   const [from, to] = [join(WORKSPACE, 'node_modules'), join(clone, 'node_modules')];
@@ -143,14 +143,14 @@ function linkPackages(clone: string): void {
   for (const name of readdirSync(from)) {
     if (name !== '.installed-from') symlinkSync(join(from, name), join(to, name));
   }
-  // As tools/platform/install.mjs leaves it behind.
+  // The same content as tools/platform/install.mjs writes.
   const lock = createHash('sha256')
     .update(readFileSync(join(clone, 'package-lock.json')))
     .digest('hex');
   writeFileSync(join(to, '.installed-from'), `${process.platform}-${process.arch} ${lock}\n`);
 }
 
-/** Programs of the servers that this checkout has fetched from their registries. */
+/** Copies the server programs that this checkout has already fetched from their registries. */
 function linkServers(clone: string): void {
   const cache = join(openStateFolder(WORKSPACE), 'cache');
   if (existsSync(cache))
@@ -186,7 +186,10 @@ async function untilReady(npm: ChildProcess): Promise<void> {
   throw new Error(`npm start ended before it was ready:\n${lines.join('\n')}`);
 }
 
-/** What a user has: no servers of their own, nothing of the npm that runs this. */
+/**
+ * The environment of a user: without addresses of servers, and without the variables of the npm that runs
+ * this.
+ */
 function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(

@@ -19,7 +19,7 @@ function trustSimple(applicationKey: string, sharedSecret: string): LoadRequest 
   return post('/auth/token/trust-simple', { applicationKey, sharedSecret, ...person });
 }
 
-/** The auth service, and beside it oidc-provider, in memory and on PostgreSQL. */
+/** Starts the auth service, and oidc-provider in memory and on PostgreSQL. */
 async function startBoth(servers: PrivateServers) {
   const platform = await servers.startPlatform(['auth']);
   const secret = randomBytes(24).toString('hex');
@@ -40,7 +40,7 @@ async function startBoth(servers: PrivateServers) {
 
 const ON_POSTGRESQL = 'oidc-provider on PostgreSQL';
 
-/** Ours comes first and is judged against both peers. */
+/** A contest whose first contestant is ours, and is judged against both peers. */
 function besideBothPeers(
   goals: Readonly<Record<'memory' | 'stored', number>>,
   contestants: readonly Contestant[],
@@ -53,7 +53,7 @@ function besideBothPeers(
   };
 }
 
-/** Service-to-service tokens, the identity resolved each time. */
+/** Service-to-service tokens. The identity is resolved for each. */
 export const tokenTrust: Benchmark = {
   id: 'token-trust',
   title: 'A token for a trusted service',
@@ -66,7 +66,7 @@ export const tokenTrust: Benchmark = {
         {
           name: 'auth-service',
           does: 'POST /auth/token/trust-simple: finds the application, compares its secret, resolves the person in the identity stores in PostgreSQL, reads revocations, writes the audit row, signs HS256; no refresh token',
-          // For an application that may not refresh, so that both sides issue one access token.
+          // This application may not refresh, so both sides issue one access token only.
           measure: ours.rate(trustSimple('demo-reports', 'demo-reports-secret-for-local-use-only-000002')),
         },
         {
@@ -89,8 +89,8 @@ export const tokenTrust: Benchmark = {
 };
 
 /**
- * A measurement of chains of refresh tokens, one for each connection: the next request carries what the last
- * response gave.
+ * Returns a measurement of token chains, one per connection. Each request presents the token of the last
+ * response.
  */
 async function chaining(
   makeToken: () => Promise<string>,
@@ -107,7 +107,7 @@ async function chaining(
 
 type Post = (parameters: Readonly<Record<string, string>>) => LoadRequest;
 
-/** The same of a peer. */
+/** The same measurement for a peer. */
 function chainingAtPeer(load: HttpLoad, post: Post): ReturnType<typeof chaining> {
   return chaining(
     () => load.send({ method: 'GET', path: '/seed', expect: 200 }),
@@ -157,16 +157,16 @@ export const tokenRefresh: Benchmark = {
   },
 };
 
-/** PASSWORD_HASH_CONCURRENCY's default: one processor is everybody else's. */
+/** The default of PASSWORD_HASH_CONCURRENCY, which leaves one processor for other work. */
 const HASHES_AT_ONCE = Math.max(1, availableParallelism() - 1);
-/** More than are hashed at once, so that the hashers always find work. */
+/** More than HASHES_AT_ONCE, so that the hashers are never idle. */
 const LOGINS_AT_ONCE = 4 * HASHES_AT_ONCE;
 const PINGS_PER_SECOND = 100;
 
 const LOGIN = post('/auth/token/user', { user: 'carl.customer', password: 'Demo-Passw0rd!' });
 const PING: LoadRequest = { method: 'GET', path: '/auth/diagnostics/ping', expect: 200 };
 
-/** Logins, each of which costs a hash. */
+/** Logins by password. Each computes a hash. */
 export const tokenPassword: Benchmark = {
   id: 'token-password',
   title: 'Logins by user name and password',
@@ -198,7 +198,7 @@ export const tokenPassword: Benchmark = {
   },
 };
 
-/** What logins do to everybody else. */
+/** The effect of logins on other requests. */
 export const tokenPasswordPing: Benchmark = {
   id: 'token-password-ping',
   title: 'Latency of a ping while people log in',

@@ -8,7 +8,7 @@ import { measuredBy, startMeasuredProgram } from '../measured-program.ts';
 
 const ALGORITHMS = ['ES256', 'RS256'] as const;
 
-/** Verifying tokens that were seen before: the guard of every service on every request. */
+/** Verification of tokens that were verified before, as in the guard of every service. */
 export const tokenVerify: Benchmark = {
   id: 'token-verify',
   title: 'Verifying an access token, warm',
@@ -41,7 +41,7 @@ export const tokenVerify: Benchmark = {
   },
 };
 
-/** Looking a token up among the revocations. */
+/** Lookup of a token among the revocations. */
 export const revocationCheck: Benchmark = {
   id: 'revocation-check',
   title: 'Checking a token against 10⁶ revocations in memory',
@@ -66,7 +66,7 @@ export const revocationCheck: Benchmark = {
   },
 };
 
-/** What a million revocations take. */
+/** Memory of a million revocations. */
 export const revocationMemory: Benchmark = {
   id: 'revocation-memory',
   title: 'Memory of 10⁶ revocations',
@@ -95,10 +95,10 @@ export const revocationMemory: Benchmark = {
 
 const TOKENS_AT_ONCE = 20;
 const PATH = '/platform/v1/settings';
-/** A token that is still good after this long fails the run: far beyond the goal. */
+/** Timeout, far beyond the goal. A revoked token that is still accepted then fails the run. */
 const GIVE_UP_MS = 10_000;
 
-/** From the revocation of a token to its refusal by another service. */
+/** Time from the revocation of a token to its refusal by another service. */
 export const revocationEffect: Benchmark = {
   id: 'revocation-effect',
   title: 'From PUT revocation to the refusal by settings-service',

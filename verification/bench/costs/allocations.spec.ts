@@ -1,6 +1,6 @@
 import { allocatedKilobytes } from './allocations.ts';
 
-it('counts what is allocated between collections, of each heap by itself', () => {
+it('sums the allocations between collections, separately for each heap', () => {
   const log = `
 [20073:0x17]       16 ms: Scavenge 4.0 (6.0) -> 3.0 (7.0) MB, pooled: 0 MB, 0.90 / 0.00 ms  (average mu = 1.000) allocation failure;
 {"msg":"[1:0x17] 9.0 (1) -> 1.0 ("}

@@ -1,8 +1,8 @@
 const COLLECTION = /^\[\d+:(\w+)\].*? ([\d.]+) \([\d.]+\) -> ([\d.]+) \(/gm;
 
 /**
- * KB that a program took from its heaps, by the lines that V8 writes with `--trace-gc`: what each collection
- * found beyond what the one before had left. Buffers outside of the heaps do not count.
+ * Computes the KB that a program allocated in its heaps from V8's `--trace-gc` lines: the growth from the end
+ * of each collection to the start of the next. Buffers outside the heaps do not count.
  */
 export function allocatedKilobytes(log: string): number {
   const left = new Map<string, number>();

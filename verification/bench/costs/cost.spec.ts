@@ -9,7 +9,7 @@ describe('the cost of one piece of work', () => {
     result: undefined,
   });
 
-  it('leaves out what the platform uses by itself', () => {
+  it('excludes the idle usage of the platform', () => {
     const cost = costOf(usage(0.3, 1_100), 'task', { idle: usage(0.1, 100), count: 2_000 });
     expect(cost.service).toBeCloseTo(1_000);
     expect(cost.postgresql).toBeCloseTo(1_000);

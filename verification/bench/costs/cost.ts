@@ -1,7 +1,7 @@
 import type { ServiceName } from '#platform/programs.ts';
 import type { ByPart, Usage } from './usage.ts';
 
-/** Processor time in µs, and bytes of PostgreSQL's log. */
+/** The cost of one piece of work: processor time in µs, and bytes of PostgreSQL's log. */
 export interface Cost {
   readonly service: number;
   readonly postgresql: number;
@@ -9,7 +9,7 @@ export interface Cost {
   readonly walBytes: number;
 }
 
-/** Of one of `count`, beyond what the platform uses by itself. */
+/** Computes the cost of one of `count` pieces of work, without the idle usage of the platform. */
 export function costOf(
   usage: Usage<unknown>,
   service: ServiceName,

@@ -6,28 +6,31 @@ import { allocatedKilobytes } from './allocations.ts';
 import { type Operation, OPERATIONS, sender } from './operations.ts';
 import { markdownTable, readTable, REQUEST_COSTS } from './page.ts';
 
-/** Of one request, on average; one after the other on one connection, so that no two share a statement. */
+/**
+ * Average counts per request, with sequential requests on one connection, so that no two share a statement.
+ */
 type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
 
-/** Of one request, on average, with many at once. */
+/** Average processor time and allocations per request, with many concurrent requests. */
 type Work = Readonly<Record<'serviceMicros' | 'serviceKilobytes' | 'postgresqlMicros', number>>;
 
 const COUNTS = ['transactions', 'pages', 'walBytes'] as const;
-/** What background work adds on a slow machine, where it falls to fewer requests. A check allows that, and
- *  twice the pages and bytes:
- *  it is after one more transaction, or a page read for each of many rows. */
+/**
+ * Allowance per request for background work, which is distributed over fewer requests on a slow machine. A
+ * check allows this, plus twice the documented pages and bytes. It must find an additional transaction, or a
+ * page read per row.
+ */
 const BACKGROUND: Counts = { transactions: 0.5, pages: 10, walBytes: 500 };
 
 const CONNECTIONS = 32;
 const WARM_UP_SECONDS = 3;
 const COUNTED = 1_000;
-/** A check counts again, up to so often, what seems to cost more: a background job cannot fall into every
- *  one. */
+/** Maximum number of counts of an operation in a check. A background job cannot disturb all of them. */
 const TRIES = 4;
 
 /**
- * The table of what requests cost one after the other, and with many at once. @param seconds of the load for
- * the processor time
+ * Measures the costs of sequential and of concurrent requests, as a table.
+ * @param seconds duration of the load for the processor time
  */
 export async function requestCosts(servers: PrivateServers, seconds: number): Promise<string[]> {
   const rows: string[][] = [];
@@ -40,7 +43,7 @@ export async function requestCosts(servers: PrivateServers, seconds: number): Pr
   return markdownTable([...head, 'µs service', 'µs PostgreSQL', 'KB service'], rows);
 }
 
-/** One line for each count that is above what the page allows. */
+/** Returns one line for each count that exceeds its bound, which depends on the documented count. */
 export async function grownCounts(servers: PrivateServers): Promise<string[]> {
   const lines: string[] = [];
   await forEachOperation(servers, async (operation, platform) => {
@@ -76,7 +79,7 @@ function cells({ transactions, pages, walBytes }: Counts, work: Work): string[] 
   ];
 }
 
-/** @param seconds of the load for the processor time; null: without */
+/** Measures one operation. @param seconds duration of the load for the processor time. Null: counts only */
 async function costOf(
   { service, prepare }: Operation,
   platform: TestPlatform,
@@ -97,7 +100,7 @@ async function costOf(
     const [startedWith, work] = [processorTime(), await repeat(seconds, CONNECTIONS, send)];
     const endedWith = processorTime();
     if (startedWith === null || endedWith === null)
-      throw new Error('this system does not tell processor time');
+      throw new Error('processor time is read from /proc, which only Linux has');
     const micros = (role: 'program' | 'postgresql'): number =>
       Math.round(((endedWith[role] - startedWith[role]) * 1e6) / work.latenciesMs.length);
     return {
@@ -113,8 +116,10 @@ async function costOf(
   }
 }
 
-/** Counts until nothing has grown, and keeps the lowest of each count: what PostgreSQL does besides only
- *  adds. */
+/**
+ * Counts up to four times, until nothing exceeds its bound. Returns the lowest counts: background work only
+ * adds.
+ */
 async function lowestCounts(operation: Operation, platform: TestPlatform): Promise<Counts> {
   let lowest: Counts = await costOf(operation, platform, null);
   for (let tries = 1; tries < TRIES && growthOf(operation.id, lowest).length > 0; tries += 1) {
@@ -136,8 +141,10 @@ function growthOf(id: string, counts: Counts): string[] {
   });
 }
 
-/** After a checkpoint the first change of each page writes the whole page: how many that hits says nothing
- *  of a request. */
+/**
+ * Disables full-page images. After a checkpoint the first change of each page would write the whole page,
+ * which depends on chance and not on the request.
+ */
 export async function leaveOutPageImages(platform: TestPlatform): Promise<void> {
   await platform.query('auth', 'ALTER SYSTEM SET full_page_writes = off');
   await platform.query('auth', 'SELECT pg_reload_conf()');
@@ -147,7 +154,9 @@ const SESSIONS = 'FROM pg_stat_activity WHERE datname = current_database() AND p
 const COUNTERS = `SELECT xact_commit::float8 AS transactions, (blks_hit + blks_read)::float8 AS pages,
   (SELECT wal_bytes::float8 FROM pg_stat_wal) AS "walBytes" FROM pg_stat_database WHERE datname = current_database()`;
 
-/** A session tells its counts when it ends; the service opens others. */
+/**
+ * Reads PostgreSQL's counters. Ends all sessions first, because a session flushes its counters when it ends.
+ */
 async function counters(platform: TestPlatform, service: Operation['service']): Promise<Counts> {
   const query = <Row extends object>(text: string): Promise<Row[]> => platform.query<Row>(service, text);
   await query('CHECKPOINT');
@@ -156,7 +165,7 @@ async function counters(platform: TestPlatform, service: Operation['service']): 
     const sessions = await query<{ pid: number }>(`SELECT pid ${SESSIONS}`);
     const [row] = await query<Counts>(COUNTERS);
     if (row === undefined || sessions.some(({ pid }) => ended.some((one) => one.pid === pid)))
-      throw new Error('a session does not end');
+      throw new Error('a session has not ended');
     return row;
   });
 }

@@ -1,19 +1,21 @@
 import type { TestPlatform } from '#platform/test-platform.ts';
 
-/** Facilities one after the other, from `first`. */
+/** Facilities with consecutive ids, starting at `first`. */
 export interface Facilities {
   readonly first: number;
   readonly count: number;
 }
 
-/** Daily schedules that wait for the instance of their 30th day: a fire makes one instance of each. */
+/**
+ * Inserts daily schedules that are generated up to their 29th day, so a fire generates one instance of each.
+ */
 const FILL_SCHEDULES = `
   INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
     created_by_persona, request_digest)
   SELECT gen_random_uuid(), facility, 'Check the fire extinguishers ' || n, n % 60 || ' 2 * * *', 'Europe/Berlin',
     now() + interval '29 days', 'personid:1001', 2, ''
   FROM generate_series($1::bigint, $2::bigint) AS facility CROSS JOIN generate_series(1, $3::integer) AS n`;
-/** A month of each schedule. */
+/** Inserts the instances of 30 days for each schedule. */
 const FILL_INSTANCES = `
   INSERT INTO task.instances (schedule_id, facility_id, name, due_at)
   SELECT schedule_id, facility_id, name, date_trunc('minute', now()) + day * interval '1 day'
@@ -35,7 +37,7 @@ export async function addSchedules(
   await platform.query('task', [FILL_SCHEDULES, [...range(facilities), ofEach]]);
 }
 
-/** Adds a month of pending instances of each schedule, and names them. */
+/** Adds pending instances of 30 days for each schedule. Returns their ids. */
 export async function addInstances(platform: TestPlatform, facilities: Facilities): Promise<string[]> {
   const rows = await platform.query<{ id: string }>(
     'task',
@@ -45,7 +47,7 @@ export async function addInstances(platform: TestPlatform, facilities: Facilitie
   return rows.map(({ id }) => id);
 }
 
-/** Adds triggers that come due one after the other within `seconds`. */
+/** Adds triggers that become due one after the other within `seconds`. */
 export async function addTriggers(
   platform: TestPlatform,
   facilities: Facilities,
@@ -54,7 +56,7 @@ export async function addTriggers(
   await platform.query('task', [FILL_TRIGGERS, [...range(facilities), seconds]]);
 }
 
-/** Instances of these facilities that there are, and triggers that wait to fire. */
+/** Counts the instances of these facilities, and their due triggers. */
 export async function countGenerated(
   platform: TestPlatform,
   facilities: Facilities,

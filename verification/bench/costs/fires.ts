@@ -8,7 +8,9 @@ import { type Usage, watchUsage } from './usage.ts';
 const FIRES_PER_SECOND = 20;
 const SCHEDULES_OF_FIRING = 10;
 
-/** Of a facility's fire with its message and its run of generation, and of each instance that it makes. */
+/**
+ * Measures the cost of a fire, with its message and its run of generation, and of each generated instance.
+ */
 export async function costsOfFires(
   platform: TestPlatform,
   seconds: number,
@@ -37,7 +39,7 @@ export async function costsOfFires(
 
 const FIRE_TIMEOUT_MS = 60_000;
 
-/** Has facilities fire within `seconds`, and waits until their instances are there. */
+/** Makes facilities fire within `seconds`, and waits until their instances exist. */
 async function fire(
   platform: TestPlatform,
   facilities: Facilities,
@@ -48,7 +50,7 @@ async function fire(
   const expectFired = async (): Promise<void> => {
     const { instances, due } = await countGenerated(platform, facilities);
     if (due > 0 || instances < facilities.count * schedules)
-      throw new Error(`${due} triggers are due, ${instances} instances are there`);
+      throw new Error(`${due} triggers are still due, ${instances} instances exist`);
   };
   await eventually(expectFired, { timeoutMs: FIRE_TIMEOUT_MS, intervalMs: 200 });
 }

@@ -8,7 +8,7 @@ import { startReplica } from './whole-platform.ts';
 export const IDLE_HEAD = ['process', ...PARTS.map((part) => `ms/s ${part}`), 'MB', 'MB after load'];
 const NOTHING = '–';
 
-/** What each process adds while nobody asks anything, as rows; and all of them together. */
+/** Measures the idle usage that each process adds, as table rows, and that of the whole platform. */
 export async function idleCosts(
   platform: TestPlatform,
   seconds: number,
@@ -20,7 +20,8 @@ export async function idleCosts(
     const added = PARTS.map((part) => Math.max(0, usage.cores[part] - before[part]) * 1_000);
     rows.push([name, ...added.map((figure) => figure.toFixed(1)), megabytesText(megabytes)]);
     console.log(`  ${rows.at(-1)!.join('  ')}`);
-    // What was measured a little lower this time must not be added twice later.
+    // Keep the highest usage: after a slightly lower measurement the difference would be added to the next
+    // process.
     const highest = before;
     before = byPart((part) => Math.max(highest[part], usage.cores[part]));
     return usage;
@@ -38,7 +39,8 @@ export async function idleCosts(
 }
 
 /**
- * The rows of `idleCosts` with the memory of each replica after loads, and a row of what a connection takes.
+ * Adds the memory of each replica after loads to the rows of `idleCosts`, and a row for a database
+ * connection.
  */
 export async function withMemory(platform: TestPlatform, rows: readonly string[][]): Promise<string[][]> {
   const afterLoad = new Map<string, number>(
@@ -59,7 +61,7 @@ async function connectionMegabytes(platform: TestPlatform): Promise<number> {
   return bytes.reduce((sum, each) => sum + each, 0) / bytes.length / 1e6;
 }
 
-/** Without shared buffers; 0 once the process has ended. */
+/** Private memory of a process, without shared buffers. 0 if the process has ended. */
 function privateBytes(pid: number): number {
   const kibibytes = /^RssAnon:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '')?.[1] ?? 0;
   return Number(kibibytes) * 1_024;

@@ -1,6 +1,6 @@
 /**
- * `npm run costs`: what requests and idle processes cost, in counts that are the same on every machine, and
- * in processor time.
+ * `npm run costs`: measures the costs of requests and idle processes, in counts that are equal on all
+ * machines and in processor time.
  */
 import { commandLine, onEndSignal, runMain, someOf } from '#platform/command-line.ts';
 import { PrivateServers } from '#platform/test-platform.ts';
@@ -23,22 +23,22 @@ async function main(): Promise<void> {
   const { seconds, pacedSeconds, only, write, check } = commandLine(
     'npm run costs',
     '[flags]',
-    'Measures what a request of each hot operation costs, and an idle process.',
+    'Measures the cost of a request of each hot operation, and of idle processes.',
   )
-    .option('--seconds <number>', 'length of the load for the processor time of many at once', Number, 5)
-    .option('--paced-seconds <number>', 'length of each load at an ordinary pace', Number, 40)
-    .option('--only <tables>', `only these: ${TABLES.join(', ')}`, someOf(TABLES), [...TABLES])
-    .option('--no-write', 'leave docs/performance.md as it is')
+    .option('--seconds <number>', 'duration of the load with concurrent requests', Number, 5)
+    .option('--paced-seconds <number>', 'duration of each load at an ordinary pace', Number, 40)
+    .option('--only <tables>', `only these tables: ${TABLES.join(', ')}`, someOf(TABLES), [...TABLES])
+    .option('--no-write', 'do not change docs/performance.md')
     .option(
       '--check',
-      'only the counts: fail where a request needs one more transaction, or twice the pages or bytes',
+      'measure only counts, and fail if a request needs one more transaction, or twice the pages or bytes',
       false,
     )
     .parse()
     .opts<Arguments>();
   if (check) {
     const growth = await withServers(['--trace-gc'], grownCounts);
-    console.log(growth.join('\n') || '✔ no request costs more than docs/performance.md says');
+    console.log(growth.join('\n') || '✔ no request costs more than documented in docs/performance.md');
     process.exit(growth.length > 0 ? 1 : 0);
   }
   if (only.includes('requests')) {

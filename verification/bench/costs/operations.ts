@@ -5,21 +5,21 @@ import type { TestPlatform } from '#platform/test-platform.ts';
 import { openQueue } from '../benchmarks/schedule-post.ts';
 import type { HttpLoad, LoadRequest } from '../load.ts';
 
-/** What is sent over and over to learn what one costs. */
+/** An operation whose cost is measured. */
 export interface Operation {
-  /** As in the OpenAPI document. */
+  /** Operation id in the OpenAPI document. */
   readonly id: string;
   readonly service: ServiceName;
-  /** An ordinary pace, in requests per second, where it is not the usual one. */
+  /** Ordinary pace in requests per second, if it differs from the default. */
   readonly pace?: number;
   /**
-   * Makes what the requests need.
-   * @returns the next request of a worker; what the last one answered is in `answer`
+   * Creates the data that the requests need.
+   * @returns a function that makes the next request of a worker from the body of its last response
    */
   readonly prepare: (platform: TestPlatform, load: HttpLoad) => NextRequest | Promise<NextRequest>;
 }
 
-export type NextRequest = (worker: number, answer: string | null) => LoadRequest;
+export type NextRequest = (worker: number, lastBody: string | null) => LoadRequest;
 
 const BACKEND = {
   applicationKey: 'demo-backend',
@@ -44,7 +44,7 @@ export const OPERATIONS: readonly Operation[] = [
     id: 'signInWithTrustSignature',
     service: 'auth',
     prepare: () => () => {
-      // A code is accepted once: each name of a technician signs another text.
+      // Each authentication code is accepted only once, so each request signs a different name.
       const unsigned = {
         requestTimestampUtc: new Date().toISOString(),
         applicationKey: BACKEND.applicationKey,
@@ -62,9 +62,9 @@ export const OPERATIONS: readonly Operation[] = [
     service: 'auth',
     prepare: () => {
       const tokens = new Map<number, string>();
-      return (worker, answer) => {
-        if (answer !== null)
-          tokens.set(worker, (JSON.parse(answer) as { refreshToken: string }).refreshToken);
+      return (worker, lastBody) => {
+        if (lastBody !== null)
+          tokens.set(worker, (JSON.parse(lastBody) as { refreshToken: string }).refreshToken);
         const refreshToken = tokens.get(worker);
         return refreshToken === undefined
           ? post('/auth/token/trust-simple', { ...BACKEND, ...CUSTOMER })
@@ -131,11 +131,10 @@ export const OPERATIONS: readonly Operation[] = [
   },
 ];
 
-/** Sends a worker's next request, which may need what the last one answered. */
+/** Returns a function that sends a worker's next request, and keeps the body for the request after it. */
 export function sender(load: HttpLoad, next: NextRequest): (worker: number) => Promise<void> {
-  const answers = new Map<number, string>();
-  return async (worker) =>
-    void answers.set(worker, await load.send(next(worker, answers.get(worker) ?? null)));
+  const bodies = new Map<number, string>();
+  return async (worker) => void bodies.set(worker, await load.send(next(worker, bodies.get(worker) ?? null)));
 }
 
 export function post(path: string, body: object, headers = {}, expect = 200): LoadRequest {

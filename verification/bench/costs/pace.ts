@@ -1,16 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Work at an ordinary pace, in contrast to as much as goes. */
+/** An ordinary pace of work, as opposed to saturation. */
 export interface Pace {
   readonly seconds: number;
   readonly perSecond: number;
-  /** Pieces of work that may go on at once. */
+  /** Maximum concurrency. */
   readonly workers: number;
 }
 
-/** Begins so many pieces of work a second at random instants, as callers do that know nothing of each other.
- *  A worker that is late
- *  catches up. Gives how many were done. @param work gets the number of the worker */
+/**
+ * Does work at a given rate, at random instants like independent callers. A late worker catches up. Returns
+ * the number of pieces of work.
+ * @param work receives the number of the worker
+ */
 export async function atPace(
   { seconds, perSecond, workers }: Pace,
   work: (worker: number) => Promise<unknown>,
@@ -31,7 +33,7 @@ export async function atPace(
   return done;
 }
 
-/** Exponentially distributed. */
+/** A random pause with an exponential distribution. */
 function randomPauseMs(meanMs: number): number {
   return -Math.log(1 - Math.random()) * meanMs;
 }

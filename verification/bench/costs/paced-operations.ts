@@ -7,10 +7,10 @@ const PAGE_SIZE = 20;
 const LISTED_SETTINGS = 100;
 const LISTED: Facilities = { first: 10_001, count: 100 };
 const SCHEDULES_OF_LISTED = 25;
-/** Enough for a run of some hours. */
+/** Enough instances for a run of some hours. */
 const COMPLETED: Facilities = { first: 20_001, count: 1_000 };
 
-/** Operations that are costed at an ordinary pace only. */
+/** Operations that are measured only at an ordinary pace. */
 const FURTHER: readonly Operation[] = [
   {
     id: 'listSubsystemSettings',
@@ -43,7 +43,7 @@ const FURTHER: readonly Operation[] = [
   },
 ];
 
-/** In the order of the table. */
+/** All operations, in the order of the table. */
 export const PACED_OPERATIONS: readonly Operation[] = [...OPERATIONS, ...FURTHER];
 
 const LISTED_PATH = SETTINGS.replace('Billing', 'Listed');
@@ -54,7 +54,7 @@ async function putListedSettings(load: HttpLoad, headers: Readonly<Record<string
     await load.send({ method: 'PUT', path: `${LISTED_PATH}/Name-${count}`, headers, body, expect: 200 });
 }
 
-/** The first page of a facility, another one each time. */
+/** Requests the first page of a list, for a different facility each time. */
 async function listOfFacilities(platform: TestPlatform, path: '/Schedules' | '/Instances') {
   const headers = headersOf(platform);
   await fillListed(platform);
@@ -68,7 +68,7 @@ async function listOfFacilities(platform: TestPlatform, path: '/Schedules' | '/I
 
 const filled = new WeakSet<TestPlatform>();
 
-/** Once for both lists. */
+/** Creates the data of both lists, once per platform. */
 async function fillListed(platform: TestPlatform): Promise<void> {
   if (filled.has(platform)) return;
   filled.add(platform);

@@ -12,7 +12,7 @@ import { type Usage, watchUsage } from './usage.ts';
 import { Watchers } from './watchers.ts';
 import { openPlatform } from './whole-platform.ts';
 
-/** Requests per second, unless the operation has another pace. */
+/** Default pace in requests per second. */
 const PACE = 200;
 const WORKERS = 8;
 const WARM_UP_SECONDS = 5;
@@ -20,8 +20,8 @@ const WARM_UP_SECONDS = 5;
 const REQUEST_HEAD = ['work', 'µs service', 'µs PostgreSQL', 'µs RabbitMQ', 'WAL bytes'];
 
 /**
- * The tables of what work costs at an ordinary pace, and of what the platform costs without any. @param
- * seconds of each load
+ * Measures the costs of work at an ordinary pace, and of the idle platform, as two tables.
+ * @param seconds duration of each load
  */
 export async function pacedCosts(
   servers: PrivateServers,
@@ -31,19 +31,19 @@ export async function pacedCosts(
   await leaveOutPageImages(platform);
   const { rows: idleRows, idle } = await idleCosts(platform, seconds);
   const rows: string[][] = [];
-  const note = (id: string, cost: Cost): void => {
+  const addRow = (id: string, cost: Cost): void => {
     const figures = [cost.service, cost.postgresql, cost.rabbitmq, cost.walBytes];
     rows.push([id, ...figures.map((figure) => String(Math.max(0, Math.round(figure))))]);
     console.log(`  ${rows.at(-1)!.join('  ')}`);
   };
   for (const operation of PACED_OPERATIONS) {
     const usage = await watchOperation(platform, operation, seconds);
-    note(operation.id, costOf(usage, operation.service, { idle, count: usage.result }));
+    addRow(operation.id, costOf(usage, operation.service, { idle, count: usage.result }));
   }
-  note('listChanges', await costOfChanges(platform, seconds, idle));
+  addRow('listChanges', await costOfChanges(platform, seconds, idle));
   const fires = await costsOfFires(platform, seconds, idle);
-  note('fire', fires.fire);
-  note('instance', fires.instance);
+  addRow('fire', fires.fire);
+  addRow('instance', fires.instance);
   const memory = await withMemory(platform, idleRows);
   await platform.stop();
   return {
@@ -72,7 +72,8 @@ const WATCHERS = 100;
 const CHANGES_PER_SECOND = 4;
 
 /**
- * Of one answer to a client that waits for changes. The changes themselves are in it: one for many answers.
+ * Measures the cost of one response to a waiting client. It includes its share of the writes, one for many
+ * responses.
  */
 async function costOfChanges(platform: TestPlatform, seconds: number, idle: Usage<void>): Promise<Cost> {
   const watchers = new Watchers(platform, WATCHERS);
@@ -84,9 +85,9 @@ async function costOfChanges(platform: TestPlatform, seconds: number, idle: Usag
   };
   const pace = { perSecond: CHANGES_PER_SECOND, workers: 1 };
   await atPace({ seconds: WARM_UP_SECONDS, ...pace }, change);
-  const answered = watchers.answers;
+  const responsesBefore = watchers.responses;
   const usage = await watchUsage(platform, () => atPace({ seconds, ...pace }, change));
-  const count = watchers.answers - answered;
+  const count = watchers.responses - responsesBefore;
   await watchers.end();
   await writer.close();
   return costOf(usage, 'settings', { idle, count });

@@ -2,26 +2,26 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { WORKSPACE } from '#platform/state-folder.ts';
 
-/** A table that a tool writes into a page between two marks. */
+/** A table that a tool writes into a page, between two marks. */
 export interface WrittenTable {
-  /** In docs/. */
+  /** File name in docs/. */
   readonly page: string;
-  /** In the marks. */
+  /** The name in the marks. */
   readonly name: string;
   readonly command: string;
 }
 
 const costs = (name: string): WrittenTable => ({ page: 'performance.md', name, command: 'npm run costs' });
-/** Of requests one after the other, and of as many as go. */
+/** Costs of sequential requests, and of requests at saturation. */
 export const REQUEST_COSTS = costs('costs');
-/** Of requests at an ordinary pace, with everything that follows from them. */
+/** Costs of requests at an ordinary pace, including the work that follows from them. */
 export const PACED_COSTS = costs('paced costs');
-/** Of processes without requests. */
+/** Costs of idle processes. */
 export const IDLE_COSTS = costs('idle costs');
 
 /**
- * The cells of each row by its first cell, the heading's row too. @throws {Error} where the page has no such
- * table
+ * Reads the cells of each row by its first cell, including the heading.
+ * @throws {Error} if the table is missing
  */
 export function readTable(table: WrittenTable): Map<string, string[]> {
   const { text, from, to } = findTable(table);
@@ -30,7 +30,7 @@ export function readTable(table: WrittenTable): Map<string, string[]> {
   return new Map(rows.map(([, name = '', ...cells]) => [name.trim(), cells.map((cell) => cell.trim())]));
 }
 
-/** A table in Markdown, its figures to the right. */
+/** Renders a Markdown table. All columns except the first are right-aligned. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   const rule = head.map((_title, column) => (column === 0 ? '---' : '---:'));
@@ -38,7 +38,8 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
 }
 
 /**
- * Where a table is: its page, and what is between the marks. @throws {Error} where the page has no such marks
+ * Locates a table: the text of its page, and the range between the marks.
+ * @throws {Error} if there are no marks
  */
 export function findTable({ page, name, command }: WrittenTable) {
   const file = join(WORKSPACE, 'docs', page);

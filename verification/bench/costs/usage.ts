@@ -5,23 +5,23 @@ import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { processorTime } from '../processor-time.ts';
 
-/** Whose processor time is told apart. */
+/** The parts of the platform whose processor time is measured separately. */
 export const PARTS = [...SERVICE_NAMES, 'postgresql', 'rabbitmq'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** A figure for each part of the platform, all replicas of a service together. */
 export type ByPart = Readonly<Record<Part, number>>;
 
-/** What the platform used while something went on. */
+/** The usage of the platform during some work. */
 export interface Usage<Result> {
-  /** Processors kept busy. */
+  /** Busy processors. */
   readonly cores: ByPart;
   readonly walBytesPerSecond: number;
   readonly seconds: number;
   readonly result: Result;
 }
 
-/** Says what the platform uses while `work` goes on. Linux only. */
+/** Measures the usage of the platform during `work`. Linux only. */
 export async function watchUsage<Result>(
   platform: TestPlatform,
   work: () => Promise<Result>,
@@ -37,7 +37,7 @@ export async function watchUsage<Result>(
   return { cores, walBytesPerSecond: (walAfter - walBefore) / seconds, seconds, result };
 }
 
-/** What the platform uses by itself. */
+/** Measures the usage of the idle platform. */
 export function watchIdle(platform: TestPlatform, seconds: number): Promise<Usage<void>> {
   return watchUsage(platform, () => delay(seconds * 1_000));
 }
@@ -52,7 +52,7 @@ export function byPart(figure: (part: Part) => number): ByPart {
   };
 }
 
-/** Used so far. */
+/** Processor seconds used so far. */
 function processorSeconds(platform: TestPlatform): ByPart {
   const servers = processorTime();
   if (servers === null) throw new FriendlyError('Processor time is read from /proc, which only Linux has.');

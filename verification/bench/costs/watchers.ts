@@ -5,13 +5,14 @@ import { headersOf, SETTINGS } from './operations.ts';
 const CHANGES = '/platform/v1/changes';
 const WAIT_SECONDS = 20;
 
-/** Clients that wait for changes of all settings, each again as soon as it has been answered. */
+/** Clients that long-poll for changes of all settings. Each polls again after a response. */
 export class Watchers {
   readonly #platform: TestPlatform;
   readonly #load: HttpLoad;
   readonly #waiting: Promise<void>[];
   #isOver = false;
-  answers = 0;
+  /** Number of responses so far. */
+  responses = 0;
 
   constructor(platform: TestPlatform, count: number) {
     this.#platform = platform;
@@ -19,7 +20,10 @@ export class Watchers {
     this.#waiting = Array.from({ length: count }, () => this.#wait());
   }
 
-  /** A change answers them all; none asks again. @throws {Error} of the first watcher that failed */
+  /**
+   * Ends the watchers. Writes a change, so that all pending polls get a response.
+   * @throws the error of a failed watcher
+   */
   async end(): Promise<void> {
     this.#isOver = true;
     const writer = new HttpLoad(this.#platform.url('settings'), 1);
@@ -34,10 +38,10 @@ export class Watchers {
   async #wait(): Promise<void> {
     const headers = headersOf(this.#platform);
     for (let path = CHANGES; !this.#isOver;) {
-      const answer = await this.#load.send({ method: 'GET', path, headers, expect: 200 });
-      const { next } = JSON.parse(answer) as { next: string };
+      const body = await this.#load.send({ method: 'GET', path, headers, expect: 200 });
+      const { next } = JSON.parse(body) as { next: string };
       path = `${CHANGES}?after=${encodeURIComponent(next)}&waitSeconds=${WAIT_SECONDS}`;
-      this.answers += 1;
+      this.responses += 1;
     }
   }
 }

@@ -3,7 +3,8 @@ import { format } from 'prettier';
 import { findTable, type WrittenTable } from './page.ts';
 
 /**
- * Writes text between the marks, e.g. the lines of a table. @throws {Error} where the page has no such marks
+ * Writes lines, e.g. of a table, between the marks of a page.
+ * @throws {Error} if the page has no such marks
  */
 export async function writeBetweenMarks(table: WrittenTable, lines: readonly string[]): Promise<void> {
   const { file, text, from, to } = findTable(table);

@@ -13,12 +13,12 @@ import org.quartz.JobExecutionException;
 import org.quartz.impl.StdSchedulerFactory;
 import org.quartz.utils.DBConnectionManager;
 
-/** A node of Quartz, clustered over JDBC, on tables of its own. Each request for /measure lets it fire until DUE jobs have run. */
+/** A node of Quartz, clustered over JDBC, with its own tables. Each request to /measure makes it fire until DUE jobs have run. */
 public class Quartz {
   static final int DUE = Integer.parseInt(System.getenv("DUE"));
   static volatile CountDownLatch left;
 
-  /** What every trigger fires. */
+  /** The job of all triggers. */
   public static class StoreEvent implements Job {
     public void execute(JobExecutionContext context) throws JobExecutionException {
       try (var connection = DBConnectionManager.getInstance().getConnection("bench");
@@ -47,7 +47,7 @@ public class Quartz {
         "org.quartz.dataSource.bench.driver", "org.postgresql.Driver",
         "org.quartz.dataSource.bench.URL", System.getenv("JDBC_URL"),
         "org.quartz.dataSource.bench.maxConnections", "20"));
-    // Run from its source, the class of the job is known to this loader alone.
+    // When Java runs a source file, only this class loader knows the class of the job.
     Thread.currentThread().setContextClassLoader(Quartz.class.getClassLoader());
     var scheduler = new StdSchedulerFactory(settings).getScheduler();
     try (var tables = StdSchedulerFactory.class.getResourceAsStream("/org/quartz/impl/jdbcjobstore/tables_postgres.sql");

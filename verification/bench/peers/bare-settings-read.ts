@@ -1,4 +1,4 @@
-/** The least that a server can do to read a setting's value: `node:http`, `pg`, no checks. */
+/** The minimal server that reads a setting's value: `node:http` and `pg`, without any checks. */
 import { createServer } from 'node:http';
 import pg from 'pg';
 

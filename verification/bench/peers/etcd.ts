@@ -1,5 +1,5 @@
 /**
- * The peer of reads and watches of settings: etcd behind its JSON gateway, where it is installed (Debian:
+ * The peer for reads and watches of settings: etcd behind its JSON gateway, if installed (Debian:
  * etcd-server).
  */
 import { join } from 'node:path';
@@ -7,12 +7,10 @@ import { findFreePorts } from '#platform/ports.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
 import { type Installed, isInstalled, startInstalled } from './installed.ts';
 
-/** What a benchmark says where there is none. */
+/** The condition that a benchmark lists if etcd is not installed. */
 export const NO_ETCD = 'etcd is not installed here (Debian: etcd-server): nothing stands beside it';
 
-/**
- * A single node that flushes each write, as it does unless told otherwise; null where it is not installed.
- */
+/** Starts a single node, which by default flushes each write. Null if etcd is not installed. */
 export async function startEtcd(servers: PrivateServers): Promise<Installed | null> {
   if (!isInstalled('etcd')) return null;
   const [port = 0, peerPort] = await findFreePorts(2);
@@ -40,7 +38,7 @@ export async function startEtcd(servers: PrivateServers): Promise<Installed | nu
   });
 }
 
-/** Base64, as the gateway wants keys and values. */
+/** Encodes a key or value in Base64 for the gateway. */
 export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }

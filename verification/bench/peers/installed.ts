@@ -6,7 +6,7 @@ import { answersOk } from '#platform/waiting.ts';
 const READY_TIMEOUT_MS = 20_000;
 const STAGE = 3;
 
-/** A peer of this machine that runs. */
+/** A running peer that is installed on this machine. */
 export interface Installed {
   readonly url: string;
   stop(): Promise<unknown>;
@@ -16,7 +16,7 @@ export function isInstalled(command: string): boolean {
   return spawnSync(command, ['--version']).error === undefined;
 }
 
-/** Starts a command of this machine that serves HTTP at `port`. */
+/** Starts an installed command that serves HTTP at `port`, and waits until it is ready. */
 export async function startInstalled(
   { place }: PrivateServers,
   {

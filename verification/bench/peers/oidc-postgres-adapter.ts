@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** What oidc-provider stores: members that it looks up, and others. */
+/** A payload of oidc-provider: the members for lookups, and others. */
 interface Payload extends Readonly<Record<string, unknown>> {
   readonly grantId?: string;
   readonly uid?: string;
@@ -33,8 +33,8 @@ const STATEMENTS = {
 } as const;
 
 /**
- * Storage for oidc-provider as its documentation wants it: one indexed table, prepared statements, as many
- * connections as auth-service has.
+ * Storage for oidc-provider, as its documentation recommends: one indexed table and prepared statements. It
+ * has as many connections as auth-service.
  */
 export async function openPostgresAdapter(connectionString: string) {
   const pool = new pg.Pool({ connectionString, max: 20 });

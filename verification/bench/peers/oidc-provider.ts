@@ -1,6 +1,6 @@
 /**
  * The peer of the token benchmarks: oidc-provider with client_credentials and rotating refresh tokens, ES256.
- * It keeps everything in memory, or clients, grants and tokens in the PostgreSQL of DATABASE_URL.
+ * It stores clients, grants and tokens in the PostgreSQL of DATABASE_URL, or without that variable in memory.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -47,7 +47,8 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       getResourceServerInfo: ({ oidc }: RequestContext) => ({
         scope: 'api',
         audience: RESOURCE,
-        // It stores no token that is a JWT: of a client's sign-in nothing would be kept.
+        // oidc-provider does not store JWT access tokens, so a client_credentials request would store
+        // nothing.
         accessTokenFormat:
           adapter !== undefined && oidc.params.grant_type === 'client_credentials' ? 'opaque' : 'jwt',
         jwt: { sign: { alg: 'ES256' } },
@@ -56,7 +57,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   },
 });
 
-/** A refresh token as a finished sign-in would have left it. */
+/** Creates a refresh token like the one of a finished sign-in. */
 async function makeRefreshToken(): Promise<string> {
   const accountId = 'account-1001';
   const grant = new provider.Grant({ accountId, clientId: CLIENT.client_id });

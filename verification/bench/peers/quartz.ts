@@ -1,4 +1,4 @@
-/** The peer of the scheduler: Quartz over JDBC, where Java and Debian's packages of it are installed. */
+/** The peer of the scheduler: Quartz over JDBC, if Java and its Debian packages are installed. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePorts } from '#platform/ports.ts';
@@ -10,11 +10,11 @@ const JARS = ['quartz2', 'postgresql', 'HikariCP', 'slf4j-api', 'slf4j-nop'].map
   (name) => `/usr/share/java/${name}.jar`,
 );
 
-/** What a benchmark says where there is none. */
+/** The condition that a benchmark lists if Quartz is not installed. */
 export const NO_QUARTZ =
   'Quartz is not installed here (Debian: default-jdk-headless, libquartz2-java, libpostgresql-jdbc-java): nothing stands beside it';
 
-/** A node that makes its tables in the database; null where it is not installed. */
+/** Starts a node, which creates its tables in the database. Null if Quartz is not installed. */
 export async function startQuartz(
   servers: PrivateServers,
   databaseUrl: string,
@@ -33,7 +33,7 @@ export async function startQuartz(
   });
 }
 
-/** Daily triggers of its only job, none of them due. */
+/** Inserts daily triggers for its only job. None is due. */
 export const fillQuartz = (size: number): string => `
   INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, prev_fire_time, priority,
     trigger_state, trigger_type, start_time, end_time, misfire_instr)
@@ -42,7 +42,7 @@ export const fillQuartz = (size: number): string => `
   INSERT INTO qrtz_cron_triggers (sched_name, trigger_name, trigger_group, cron_expression, time_zone_id)
   SELECT 'bench', n, 'DEFAULT', '0 ' || n % 60 || ' 2 * * ?', 'Europe/Berlin' FROM generate_series(1, ${size}) AS n`;
 
-/** Overdue by up to half a minute; it counts as misfired after one. */
+/** Makes triggers overdue by up to 30 s, less than Quartz's misfire threshold of 60 s. */
 export const makeQuartzDue = (count: number): string => `
   UPDATE qrtz_triggers SET next_fire_time = extract(epoch FROM now()) * 1000 - trigger_name::int * 30000 / ${count}
   WHERE trigger_name::int <= ${count}`;

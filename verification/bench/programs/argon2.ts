@@ -1,4 +1,4 @@
-/** argon2id by itself, with the cost and the number of hashes at once of auth-service. */
+/** argon2id alone, with the cost parameters and the concurrency of auth-service. */
 import { hash, verify } from '@node-rs/argon2';
 import { callsPerSecond, serveMeasurements } from './serve-measurements';
 
@@ -11,7 +11,7 @@ async function main(): Promise<void> {
   serveMeasurements({
     'argon2id alone': async (seconds) => {
       const verifyOne = async (): Promise<void> => {
-        if (!(await verify(stored, PASSWORD))) throw new Error('the password is right');
+        if (!(await verify(stored, PASSWORD))) throw new Error('the correct password was refused');
       };
       const loops = Array.from({ length: AT_ONCE }, () => callsPerSecond(seconds, verifyOne, 1));
       return (await Promise.all(loops)).reduce((sum, rate) => sum + rate, 0);

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { connect } from 'amqplib';
 
-/** As many as the relay has on the way: two passes with 400 events each. */
+/** The number of unconfirmed events of the relay: two passes of 400 events. */
 const IN_FLIGHT = 800;
 const QUEUE = 'bench.outbox-relay';
 
 /**
- * amqplib's confirm channel and nothing else, publishing what the relay publishes to where the relay
- * publishes it. Also declares the quorum queue that both sides publish to.
+ * A bare confirm channel of amqplib that publishes the relay's envelope to the relay's exchange. Declares the
+ * quorum queue that receives the messages of both sides.
  */
 export async function openBarePublisher(url: string, { exchange, body, headers }: SerializedEnvelope) {
   const connection = await connect(url, { noDelay: true });

@@ -1,7 +1,7 @@
 /**
- * The least that a clustered scheduler has to do: `pg`, prepared statements, one connection. Fires what is
- * due in DATABASE_URL's trigger table, ten in a transaction, with the fire row and the outbox row of each;
- * evaluates no cron.
+ * A minimal clustered scheduler: `pg`, prepared statements, one connection. Fires the due triggers in the
+ * database of DATABASE_URL, ten per transaction, with a fire row and an outbox row each. It evaluates no cron
+ * expression.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';

@@ -1,4 +1,4 @@
-/** The least that a Nest application on Fastify can be: one route, no dependency. */
+/** A minimal Nest application on Fastify: one route, no dependency. */
 import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

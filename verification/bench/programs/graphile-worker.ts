@@ -1,5 +1,5 @@
 /**
- * graphile-worker with settings that suit it: its local queue, jobs completed in batches. Each job stores an
+ * graphile-worker with fast settings: a local queue, and completion of jobs in batches. Each job stores an
  * event.
  */
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
         },
       });
       await finished;
-      // Returns when what is done has been deleted.
+      // Resolves when the finished jobs have been deleted.
       await runner.stop();
       return DUE;
     },

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 
-/** Does a piece of work over and over for about so many seconds; returns the figure. */
+/** Repeats a piece of work for about `seconds`. Returns the figure. */
 export type Measurement = (seconds: number) => Promise<number>;
 
 /**
- * Serves measurements over HTTP, so that the bench can call them in turns: `/measure?name=…&seconds=…`
- * returns the figure.
+ * Serves measurements over HTTP, so that the bench can call them in turn. `/measure?name=…&seconds=…` returns
+ * the figure.
  */
 export function serveMeasurements(measurements: Readonly<Record<string, Measurement>>): void {
   createServer((request, response) => {
@@ -20,11 +20,13 @@ export function serveMeasurements(measurements: Readonly<Record<string, Measurem
       );
     }
   }).listen(Number(process.env['PORT']), '127.0.0.1');
-  // A death by the signal itself would leave no profile.
+  // Node writes its CPU profile only on a regular exit, not when the signal kills it.
   process.once('SIGTERM', () => process.exit(0));
 }
 
-/** Calls per second of `work`, which is called in batches so that the clock is not what is measured. */
+/**
+ * Measures the calls of `work` per second. Reads the clock once per batch, so that its cost does not matter.
+ */
 export async function callsPerSecond(
   seconds: number,
   work: (count: number) => Promise<unknown> | void,

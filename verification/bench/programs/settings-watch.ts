@@ -1,17 +1,17 @@
 /**
- * Reads from the memory of a watching client beside a plain Map; and, with a service at SETTINGS_URL or an
- * etcd at ETCD_URL, the time from the response of a write to the callback of a watcher.
+ * Measures reads from the memory of a watching client, and from a plain Map. With a service at SETTINGS_URL
+ * or an etcd at ETCD_URL it also measures the time from the response of a write to the callback of a watcher.
  */
 import { SettingsClient } from '@platform/settings-client';
 import { callsPerSecond, serveMeasurements } from './serve-measurements';
 
 const NAMES = Array.from({ length: 1_000 }, (_none, index) => `Name-${index}`);
 const SUBSYSTEM = 'Bench';
-/** The longest pause between two writes: writes must not fall into step with the looks of the service. */
+/** Maximum random pause between two writes, which must not synchronise with the polls of the service. */
 const MAX_PAUSE_MS = 200;
 
-/** A client of a service that is not there: every setting is 1, nothing changes. */
-async function watchOfNobody() {
+/** A watching client with a stubbed service: every setting is 1, and nothing changes. */
+async function watchStub() {
   const respond = (url: string, signal: AbortSignal): Promise<Response> => {
     const headers = { 'content-type': 'application/json', etag: '"1"' };
     if (url.endsWith('/value')) return Promise.resolve(new Response('1', { headers }));
@@ -23,23 +23,25 @@ async function watchOfNobody() {
     });
   };
   const fetch = ((url: string, init: RequestInit) => respond(url, init.signal!)) as typeof globalThis.fetch;
-  const watch = new SettingsClient({ baseUrl: 'http://nobody', token: 't', fetch }).watch();
+  const watch = new SettingsClient({ baseUrl: 'http://stub', token: 't', fetch }).watch();
   await watch.ready;
   for (const name of NAMES) await watch.getValue(SUBSYSTEM, name);
   return watch;
 }
 
-/** Where writes are watched. A version names what a write made. */
+/** A store whose writes are watched. */
 interface Watched {
-  /** Resolves when the watch has begun. */
-  watch(heard: (version: string | null) => void): Promise<unknown>;
+  /** Resolves when the watch has begun. @param onVersion called with the version of each change */
+  watch(onVersion: (version: string | null) => void): Promise<unknown>;
+  /** Writes a value and returns its version. */
   write(value: number): Promise<string>;
 }
 
 function ourService(baseUrl: string, token: string): Watched {
   const client = new SettingsClient({ baseUrl, token });
   return {
-    watch: (heard) => client.watch({ subsystemName: SUBSYSTEM, onChange: ({ etag }) => heard(etag) }).ready,
+    watch: (onVersion) =>
+      client.watch({ subsystemName: SUBSYSTEM, onChange: ({ etag }) => onVersion(etag) }).ready,
     write: async (value) => (await client.putSetting(SUBSYSTEM, 'latency', value)).etag,
   };
 }
@@ -48,20 +50,20 @@ function etcd(url: string): Watched {
   const key = btoa(`${SUBSYSTEM}/latency`);
   const post = (path: string, body: object): Promise<Response> =>
     fetch(`${url}${path}`, { method: 'POST', body: JSON.stringify(body) });
-  const follow = async (response: Response, heard: (version: string) => void): Promise<void> => {
+  const follow = async (response: Response, onVersion: (version: string) => void): Promise<void> => {
     let rest = '';
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
       const lines = (rest + chunk).split('\n');
       rest = lines.pop()!;
       for (const line of lines) {
         const { result } = JSON.parse(line) as { result: { events?: { kv: { mod_revision: string } }[] } };
-        for (const { kv } of result.events ?? []) heard(kv.mod_revision);
+        for (const { kv } of result.events ?? []) onVersion(kv.mod_revision);
       }
     }
   };
   return {
-    // The response begins when the watch does.
-    watch: async (heard) => void follow(await post('/v3/watch', { create_request: { key } }), heard),
+    // The response begins when the watch begins.
+    watch: async (onVersion) => void follow(await post('/v3/watch', { create_request: { key } }), onVersion),
     write: async (value) => {
       const response = await post('/v3/kv/put', { key, value: btoa(String(value)) });
       return ((await response.json()) as { header: { revision: string } }).header.revision;
@@ -69,27 +71,27 @@ function etcd(url: string): Watched {
   };
 }
 
-/** A way to measure the wait of a watcher, over and over. */
+/** Returns a measurement of a watcher's latencies, sorted ascending. */
 function watchLatency(watched: Watched): (seconds: number) => Promise<number[]> {
-  let heard = (_version: string | null): void => undefined;
-  const ready = watched.watch((version) => heard(version));
-  const oneMs = async (value: number): Promise<number> => {
-    const told = new Map<string | null, number>();
+  let onVersion = (_version: string | null): void => undefined;
+  const ready = watched.watch((version) => onVersion(version));
+  const measureOneMs = async (value: number): Promise<number> => {
+    const receivedAtMs = new Map<string | null, number>();
     let wake = (): void => undefined;
-    heard = (version) => {
-      told.set(version, performance.now());
+    onVersion = (version) => {
+      receivedAtMs.set(version, performance.now());
       wake();
     };
     const version = await watched.write(value);
     const writtenAtMs = performance.now();
-    while (!told.has(version)) await new Promise<void>((resolve) => (wake = resolve));
-    return Math.max(0, told.get(version)! - writtenAtMs);
+    while (!receivedAtMs.has(version)) await new Promise<void>((resolve) => (wake = resolve));
+    return Math.max(0, receivedAtMs.get(version)! - writtenAtMs);
   };
   return async (seconds) => {
     await ready;
     const samples: number[] = [];
     for (const endsAtMs = performance.now() + seconds * 1_000; performance.now() < endsAtMs;) {
-      samples.push(await oneMs(samples.length));
+      samples.push(await measureOneMs(samples.length));
       await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_PAUSE_MS));
     }
     return samples.sort((left, right) => left - right);
@@ -97,7 +99,7 @@ function watchLatency(watched: Watched): (seconds: number) => Promise<number[]> 
 }
 
 async function main(): Promise<void> {
-  const watch = await watchOfNobody();
+  const watch = await watchStub();
   const plain = new Map(NAMES.map((name) => [name, 1]));
   const expectOne = (value: unknown): void => {
     if (value !== 1) throw new Error('a value is missing');

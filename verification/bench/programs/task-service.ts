@@ -1,8 +1,7 @@
 /**
- * The task service as production builds it, its parts called one by one; and the bare machinery under its
- * relay.
+ * Measures single parts of the task service, built as in production, and a bare publisher beside its relay.
  */
-/* eslint-disable house/module-boundaries -- a measurement of one part of a service has to reach into the service; nothing depends on this program */
+/* eslint-disable house/module-boundaries -- to measure one part of a service, this program must import it; nothing depends on this program */
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { ScheduleCreatedEvent } from '@platform/contracts';
@@ -27,7 +26,10 @@ const FACILITY_ID = 501;
 const POLL_MS = 2;
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
-/** Every event of another facility, as when a night's triggers fire: nothing waits for its predecessor. */
+/**
+ * Inserts events of different facilities, as after nightly triggers: no event waits for another of its
+ * facility.
+ */
 const STORE_EVENTS = `
   INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message)
   SELECT n % ${PARTITION_COUNT}, n, gen_random_uuid(), 'ScheduleCreatedEvent', now(), $1, $2 FROM generate_series(1, ${EVENTS}) AS n`;
@@ -43,14 +45,14 @@ const MESSAGE = {
   createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
 };
 
-/** Rate of `work` that does `count` things, or as many as it returns. */
+/** Measures the rate of `work`. It does `count` pieces of work, or as many as it returns. */
 async function perSecond(work: () => Promise<number | void>, count = EVENTS): Promise<number> {
   const startedAtMs = performance.now();
   const done = (await work()) ?? count;
   return done / ((performance.now() - startedAtMs) / 1_000);
 }
 
-/** Fires until nothing is due, as the scheduler does. */
+/** Fires batches until nothing is due, like the scheduler. */
 async function fireAll(firing: FiringService): Promise<number> {
   for (let fired = 0; ;) {
     const batch = await firing.fireBatch();
@@ -59,7 +61,7 @@ async function fireAll(firing: FiringService): Promise<number> {
   }
 }
 
-/** Runs of generation until one finds nothing to do, as their requests for others would start them. */
+/** Runs the generation until it creates nothing, like the requests by which one run starts the next. */
 async function generateAll(dataSource: DataSource, generation: InstanceGenerationService): Promise<number> {
   for (let generated = 0; ;) {
     const created = await inTransaction(dataSource, 'READ COMMITTED', (manager) =>
@@ -72,9 +74,9 @@ async function generateAll(dataSource: DataSource, generation: InstanceGeneratio
 
 async function start(config: Readonly<TaskServiceConfig>): Promise<NestFastifyApplication> {
   const app = await createServiceApplication(taskService(config));
-  // Only now are log lines written, as in production, instead of kept in memory.
+  // Log lines are buffered in memory until the application listens.
   await app.listen(0, '127.0.0.1');
-  // They would take part in what is measured.
+  // The scheduler and the relay would disturb the measurements.
   await app.get(SchedulerService).stop();
   if (process.env['RELAYS'] !== 'true') await app.get(RelayService).stop();
   return app;
@@ -90,7 +92,7 @@ async function main(): Promise<void> {
     const counter = app.get(Metrics).registry.getSingleMetric('task_outbox_sent_total');
     return (await counter!.get()).values[0]?.value ?? 0;
   };
-  // What the relay makes of each of its rows.
+  // The envelope that the relay builds from each row.
   const event = app.get(MessagePublisher).createEnvelope(ScheduleCreatedEvent, MESSAGE, {
     messageId: randomUUID(),
     sentAt: new Date(),
@@ -100,7 +102,7 @@ async function main(): Promise<void> {
   serveMeasurements({
     fire: () => {
       const firing = app.get(FiringService);
-      // Triggers were made due behind its back.
+      // The bench made the triggers due directly in the database.
       firing.forgetStart();
       return fireAll(firing);
     },

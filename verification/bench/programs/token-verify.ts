@@ -1,4 +1,6 @@
-/** The access-token verifier, as the guard calls it, and jsonwebtoken's verify, on the same tokens. */
+/**
+ * Measures the access-token verifier, called as by the guard, and jsonwebtoken's verify, on the same tokens.
+ */
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import { AccessTokenVerifier, staticKeys } from '@platform/access-tokens';
 import jsonwebtoken from 'jsonwebtoken';
@@ -6,7 +8,7 @@ import { callsPerSecond, serveMeasurements, type Measurement } from './serve-mea
 
 const ISSUER = 'https://auth.bench';
 const AUDIENCE = 'bench';
-/** Callers in turn, each with a token of their own. */
+/** Number of callers, each with its own token. They call in turn. */
 const TOKENS = 1_000;
 
 interface Pair {

@@ -6,7 +6,7 @@ const fixtures = makeFixtures();
 const document = { paths: {} };
 
 describe('boundary values', () => {
-  it('are those of every limit and format that a schema names', () => {
+  it('cover every limit and format of a schema', () => {
     const startDate = boundariesOf(document, {
       anyOf: [{ type: 'string', format: 'date' }, { type: 'string', format: 'date-time' }, { type: 'null' }],
     });
@@ -30,7 +30,7 @@ describe('boundary values', () => {
     expect(new Set(lists.map(({ length }) => length))).toEqual(new Set([0, 1, 2, 3, 4]));
   });
 
-  it('come in the fields and parameters of requests', () => {
+  it('are used in fields and parameters of requests', () => {
     const requests = Array.from({ length: 4_000 }, (_none, number) => makeRequest(7, number, fixtures));
     const tricks = requests
       .filter(({ kind }) => kind === 'boundary')

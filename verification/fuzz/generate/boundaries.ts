@@ -9,7 +9,7 @@ const INSTANTS: readonly string[] = instants.daysOfInstants.flatMap((date) =>
   instants.times.flatMap((time) => instants.offsets.map((offset) => `${date}T${time}${offset}`)),
 );
 const UUIDS = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'];
-/** Where numbers change their nature: signs, 32 and 53 bits, the largest that JSON can write. */
+/** Edge cases of numbers: signs, 32 and 53 bits, the largest that JSON can express. */
 const NUMBERS = [
   -0,
   0,
@@ -27,14 +27,12 @@ const NUMBERS = [
   Number.MAX_VALUE,
   Number.MIN_VALUE,
 ];
-/** Of one, two, three and four bytes in UTF-8; the last has two UTF-16 units. */
+/** Characters with one, two, three and four bytes in UTF-8. The last has two UTF-16 units. */
 const CHARACTERS = ['x', 'é', '€', '😀'];
-/** A longer text belongs to the malformed bodies. */
+/** Maximum length of texts and lists. The malformed bodies cover longer texts. */
 const LONGEST = 70_000;
 
-/**
- * Values at every limit that a schema names and just past it, and at the ends of what its format can express.
- */
+/** Returns values at every limit of a schema and just beyond, and at the limits of its format. */
 export function boundariesOf(document: OpenApiDocument, schema: Schema): readonly unknown[] {
   const { anyOf = [], allOf = [], type = [], ...rest } = resolveSchema(document, schema);
   const combined = [...anyOf, ...allOf].flatMap((one) => boundariesOf(document, one));
@@ -79,7 +77,7 @@ function aroundEach(limits: readonly (number | undefined)[]): number[] {
   return limits.filter((limit) => limit !== undefined).flatMap((limit) => [limit - 1, limit, limit + 1]);
 }
 
-/** A place of a request and a value for it. */
+/** A field or parameter of a request, and a boundary value for it. */
 interface Boundary {
   readonly name: string;
   readonly value: unknown;
@@ -87,8 +85,8 @@ interface Boundary {
 }
 
 /**
- * Gives one field or parameter of a valid draft a value at its limits.
- * @returns which; an operation without any stays as it is
+ * Sets one field or parameter of a valid draft to a boundary value.
+ * @returns its name and value, or an empty text if there are no limits. Then the draft is unchanged.
  */
 export function toBoundary(draft: Draft, document: OpenApiDocument, random: Random): string {
   const schema = draft.mediaType === null ? undefined : draft.operation.bodies?.get(draft.mediaType);

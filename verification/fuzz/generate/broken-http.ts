@@ -15,7 +15,7 @@ const head = ({ method, target, host, authorization }: Target, ...lines: string[
   const credentials = authorization === null ? [] : [`Authorization: ${authorization}`];
   return [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...credentials, ...lines, '', ''].join('\r\n');
 };
-/** A POST of JSON with these header lines, and the bytes after its head. */
+/** A POST of JSON with these header lines and this body. */
 const post = (request: Target, lines: readonly string[], body: string): string =>
   head({ ...request, method: 'POST' }, 'Content-Type: application/json', ...lines) + body;
 const withLength = (request: Target, length: string): string =>
@@ -52,7 +52,7 @@ const TOO_LARGE: Tricks = {
   'huge target': (r) => head({ ...r, target: `${r.target}?${'a'.repeat(60_000)}` }),
 };
 
-/** Servers may wait for the rest of these. */
+/** Incomplete requests: the server may wait for the rest. */
 const UNFINISHED: Tricks = {
   'obscured chunked': (r, random) => post(r, [`Transfer-Encoding:${random.pick(ENCODINGS)}`], '0\r\n\r\n'),
   'chunk without end': (r) => post(r, [CHUNKED], '2\r\n{}'),
@@ -106,7 +106,7 @@ const UNUSUAL: Tricks = {
   'two requests at once': (r) => head(r) + head({ ...r, target: '/health/live' }),
 };
 
-/** Acceptable statuses of each group; null: any below 500. */
+/** The accepted statuses of each group. Null: any below 500. */
 const GROUPS = [
   { tricks: REFUSED, mustBe: [400], isUnfinished: false },
   { tricks: TOO_LARGE, mustBe: [431], isUnfinished: false },
@@ -114,8 +114,8 @@ const GROUPS = [
   { tricks: UNUSUAL, mustBe: null, isUnfinished: false },
 ];
 /**
- * The type of a body is judged before its first chunk is read, and so may be the token: whichever refusal
- * comes first is sent.
+ * Accepted statuses of requests with a broken chunk. The service may check route, token and media type before
+ * it reads the first chunk, and sends the first refusal.
  */
 const BEFORE_CHUNKS = [400, 401, 403, 404, 405, 415];
 const OTHERWISE: Readonly<Record<string, { mustBe: readonly number[] }>> = {
@@ -126,7 +126,7 @@ const ALL = GROUPS.flatMap(({ tricks, ...group }) =>
   Object.entries(tricks).map(([trick, make]) => ({ trick, make, ...group, ...OTHERWISE[trick] })),
 );
 
-/** Bytes that are not quite HTTP. */
+/** Makes a request of broken or unusual HTTP. */
 export function breakHttp(
   target: Target,
   random: Random,

@@ -1,13 +1,13 @@
 import { type Fixtures, type Operation, resolveSchema, type Schema } from '../fixtures.ts';
 import type { FuzzRequest } from '../http.ts';
 
-/** A request that is made to be expensive. */
+/** A request that is designed to be expensive. */
 export interface CostlyRequest extends FuzzRequest {
-  /** No valid token comes with it. */
+  /** True: it has no valid token. */
   readonly isAnonymous: boolean;
 }
 
-/** What a request spends its bytes on. */
+/** An expensive use of a request's bytes. */
 interface Expense {
   readonly name: string;
   readonly target?: string;
@@ -15,7 +15,9 @@ interface Expense {
   readonly body?: { readonly mediaType: string; readonly text: string };
 }
 
-/** Just below the limits of services: 32 KiB of headers, 64 KiB of body (512 KiB in settings-service). */
+/**
+ * Sizes below the limits of the services: 32 KiB of headers, 64 KiB of body (512 KiB in settings-service).
+ */
 const HEAD_BYTES = 15_000;
 const BODY_BYTES = 65_000;
 const LARGE_BODY_BYTES = 520_000;
@@ -24,8 +26,8 @@ const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
 /**
- * Requests that buy as much processor time with their bytes as we know how to: to every operation of a
- * service, and with each body in the name of nobody too.
+ * Returns the most expensive requests that are known, for every operation. Operations that need a token also
+ * get each body without one.
  */
 export function costlyRequests(fixtures: Fixtures): CostlyRequest[] {
   return fixtures.operations.flatMap((operation) => {
@@ -45,7 +47,7 @@ function expensesOf(operation: Operation, fixtures: Fixtures): Expense[] {
 }
 
 function expensiveHeads(operation: Operation): Expense[] {
-  return [{ name: 'nothing' }, ...expensiveTargets(operation), ...EXPENSIVE_HEADERS];
+  return [{ name: 'unchanged' }, ...expensiveTargets(operation), ...EXPENSIVE_HEADERS];
 }
 
 const EXPENSIVE_HEADERS: readonly Expense[] = [
@@ -111,7 +113,7 @@ function expensiveBodies({ service, bodies }: Operation, { documents }: Fixtures
     json('one large text', `{"name":"${repeat(() => '\\u0041', bytes - 30)}"}`),
     json('a long number', `{"persona":${repeat(() => '9', bytes - 20)}}`),
     json('deep lists', `${'['.repeat(deep)}${']'.repeat(deep)}`),
-    json('a list of nothing', `[${repeat(() => '{},', bytes - 20)}{}]`),
+    json('a list of empty objects', `[${repeat(() => '{},', bytes - 20)}{}]`),
     ...lists.map((name) => json(`many ${name}`, `{"${name}":[${repeat(() => '{},', bytes - 40)}{}]}`)),
   ];
 }

@@ -6,26 +6,27 @@ import type { FuzzRequest, RequestKind } from '../http.ts';
 import { type ValueContext, valuesOf } from './values.ts';
 import { percentEncode } from '#platform/hostile-catalogue.ts';
 
-/** The parts of a request, which tricks change. */
+/** The parts of a request. Tricks modify them. */
 export interface Draft {
   readonly operation: Operation;
   method: string;
   /** Percent-encoded, by name. */
   path: Record<string, string>;
-  /** Spells the finished path differently. */
+  /** Rewrites the finished path to an equivalent spelling. */
   spell: (path: string) => string;
   /** Percent-encoded. */
   query: [name: string, value: string][];
   headers: [name: string, value: string][];
   mediaType: string | null;
   body: unknown;
-  /** Replaces `body`. */
+  /** Sent instead of `body`, if not null. */
   bodyBytes: Buffer | null;
 }
 
-const INTERNAL_ONLY_LIKELY = 0.5;
+/** Probability (0–1) that the caller is an internal partner, who has all permissions. */
+const INTERNAL_RATE = 0.5;
 
-/** A request that the operation's document allows, from a caller who often has the permission. */
+/** Makes a request that the operation's document allows, from a random caller. */
 export function validDraft(operation: Operation, fixtures: Fixtures, random: Random): Draft {
   const context = { document: fixtures.documents[operation.service], fixtures, random };
   const draft: Draft = {
@@ -40,7 +41,7 @@ export function validDraft(operation: Operation, fixtures: Fixtures, random: Ran
     bodyBytes: null,
   };
   addParameters(draft, context);
-  const persona = random.chance(INTERNAL_ONLY_LIKELY) ? 'internal' : random.pick(PERSONA_NAMES);
+  const persona = random.chance(INTERNAL_RATE) ? 'internal' : random.pick(PERSONA_NAMES);
   if (operation.needsToken) {
     draft.headers.push(['Authorization', `Bearer ${fixtures.accessToken(persona)}`]);
   }
@@ -82,7 +83,10 @@ function addBody(draft: Draft, context: ValueContext): void {
 
 const TRUSTED_SIGN_INS = new Set(['signInWithTrustSignature', 'signInWithSharedSecret']);
 
-/** Users with one of their own personas. Source: the development identities in the README. */
+/**
+ * Body members of a sign-in that succeeds: a user with one of its own personas. Source: README, development
+ * identities.
+ */
 function trustedSignIn({ random }: ValueContext, id: string): object {
   const proof =
     id === 'signInWithSharedSecret'
@@ -94,17 +98,17 @@ function trustedSignIn({ random }: ValueContext, id: string): object {
     ['olga.owner', 16],
     ['rita.resident', 8],
   ] as const);
-  const nobodyElse = { serviceProviderID: null, name: null, userAccountID: null, personID: null };
-  return { applicationKey: 'demo-backend', userName, persona, ...nobodyElse, ...proof };
+  const noOtherIdentity = { serviceProviderID: null, name: null, userAccountID: null, personID: null };
+  return { applicationKey: 'demo-backend', userName, persona, ...noOtherIdentity, ...proof };
 }
 
-/** Signs like a genuine application. */
+/** Adds a genuine application's signature. */
 function sign(body: Record<string, unknown>): void {
   const application = body['applicationKey'] === 'demo-reports' ? 'demo-reports' : 'demo-backend';
   body['authenticationCode'] = signTrustRequest(body, APPLICATION_SECRETS[application]);
 }
 
-/** The finished request. */
+/** Makes the request from a draft. */
 export function requestOf(
   draft: Draft,
   kind: RequestKind,
@@ -128,7 +132,7 @@ export function requestOf(
 function encodeBody({ body, mediaType }: Draft): Buffer | null {
   if (body === undefined) return null;
   if (mediaType === 'application/x-www-form-urlencoded') {
-    // A trick may have put any value there.
+    // A trick may have set any value.
     const fields = Object.entries(body ?? {}).map(([name, value]): [string, string] => [
       name,
       typeof value === 'string' ? value : (JSON.stringify(value) ?? ''),

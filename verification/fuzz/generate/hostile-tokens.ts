@@ -37,7 +37,7 @@ function claims(forge: Forge, random: Random, changes: Json = {}): Json {
   };
 }
 
-/** Signed with the services' own key: the fault is in the header or the claims. */
+/** Signs with the services' own key, so that only the header or the claims are wrong. */
 const signed = (header: Json | string, payload: Json | string, forge: Forge): string => {
   const text = `${encode(header)}.${encode(payload)}`;
   return `${text}.${hmac(forge.hmacKey, text)}`;
@@ -57,7 +57,7 @@ const wrongHeader =
   (changes: Json): Maker =>
   (forge, random) =>
     signed(header(forge, changes), claims(forge, random), forge);
-/** Signed by the attacker. */
+/** A token signed with the attacker's key. */
 const forged =
   (changes: Json, key: Buffer | string = 'attacker'): Maker =>
   (forge, random) => {
@@ -69,7 +69,7 @@ const unsigned =
   (forge, random) =>
     `${encode(header(forge, { alg }))}.${encode(claims(forge, random))}.`;
 
-/** An HMAC with a public key as its secret. */
+/** Key confusion: an HMAC whose secret is a public key. */
 const confusion =
   (form: 'pem' | 'der' | 'jwk' | 'x'): Maker =>
   (forge, random) => {
@@ -92,7 +92,7 @@ const elliptic =
     return `${text}.${sign('sha256', Buffer.from(text), { key: attacker.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
   };
 
-/** The genuine ES256 token with another signature. */
+/** The genuine ES256 token with a different signature. */
 const resigned =
   (make: (signature: Buffer) => Buffer): Maker =>
   ({ asymmetricToken }) => {
@@ -113,7 +113,7 @@ const CURVE_ORDER = Buffer.from('ffffffff00000000ffffffffffffffffbce6faada7179e8
 
 const genuine: Maker = (forge, random) => signed(header(forge), claims(forge, random), forge);
 
-/** Tokens by name, none of which may be accepted. */
+/** Makers of tokens that must be refused, by name. */
 export const HOSTILE_TOKENS: Readonly<Record<string, Maker>> = {
   'alg none': unsigned('none'),
   'alg None': unsigned('None'),

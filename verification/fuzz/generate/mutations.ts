@@ -4,10 +4,10 @@ import type { Draft } from './draft.ts';
 import { CANARY, CORPUS, hostileText } from './values.ts';
 import { percentEncode } from '#platform/hostile-catalogue.ts';
 
-/** Changes a draft. @returns what it did; null when it had nothing to change */
+/** Changes a draft. @returns a description of the change, or null if there was nothing to change */
 type Trick = (draft: Draft, random: Random) => string | null;
 
-/** A copy, because the next trick may change it. */
+/** Returns a copy, because the next trick may change the value. */
 const wrongValue = (random: Random): unknown => structuredClone(random.pick(CORPUS.wrongValues));
 
 const EXTRA_NAMES = 'extra,__proto__,constructor,prototype,toString,isAdmin,$where,,a.b,0'.split(',');
@@ -39,7 +39,7 @@ const changeField: Trick = (draft, random) => {
 const addField: Trick = (draft, random) => {
   if (typeof draft.body !== 'object' || draft.body === null) return null;
   const name = random.pick(EXTRA_NAMES);
-  // Not by assignment: `__proto__` would not become a member.
+  // An assignment to `__proto__` would not create a member.
   Object.defineProperty(draft.body, name, {
     value: wrongValue(random),
     enumerable: true,
@@ -111,7 +111,7 @@ const oddAddress: Trick = (draft, random) => {
   return `overlong {${first}}`;
 };
 
-/** The same address, spelled differently: whatever the router understands, everything else must. */
+/** Spells the same address differently. Guards and metrics must interpret it as the router does. */
 const otherSpelling: Trick = (draft, random) => {
   draft.spell = random.pick([
     (path) =>
@@ -148,7 +148,7 @@ const MUTATIONS: readonly Trick[] = [
   oddAddress,
 ];
 
-/** Applies one to three tricks that make a draft wrong, or might. @returns them in words */
+/** Applies one to three tricks that may make a draft invalid. @returns their descriptions */
 export function mutate(draft: Draft, random: Random): string {
   const done: string[] = [];
   const wanted = random.pick([1, 1, 1, 2, 3]);
@@ -159,13 +159,13 @@ export function mutate(draft: Draft, random: Random): string {
   return done.join(', ');
 }
 
-/** `text` without the characters that end a header. */
+/** Removes the characters that end a header. */
 export function headerText(text: string): string {
   return text.replace(/[\r\n\0]/g, '');
 }
 
 /**
- * Adds one to four headers that mean something to frameworks, proxies or loggers and are well-formed HTTP.
+ * Adds one to four well-formed headers that have a meaning for frameworks, proxies or loggers.
  * @returns their names
  */
 export function addOddHeaders(draft: Draft, random: Random): string {
@@ -178,7 +178,7 @@ export function addOddHeaders(draft: Draft, random: Random): string {
   return names.join(', ');
 }
 
-/** Makes a body from the JSON of a valid one; may change media type and headers. */
+/** Makes a broken body from the JSON of a valid one. May change media type and headers. */
 type BreakBody = (json: string, random: Random, draft: Draft) => string | Buffer;
 
 const asMember = (value: string): string => `{"settingValue":${value},"name":${value}}`;
@@ -240,7 +240,7 @@ const BODY_TRICKS = [
   ]),
 ];
 
-/** Gives a draft a body that is hard to parse. @returns what is wrong with it */
+/** Sets a broken body. @returns the name of the defect */
 export function breakBody(draft: Draft, random: Random): string {
   const [name, makeBody] = random.pick(BODY_TRICKS);
   draft.mediaType ??= 'application/json';

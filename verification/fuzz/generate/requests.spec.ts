@@ -8,8 +8,7 @@ const requests = Array.from({ length: 3_000 }, (_none, number) => makeRequest(5,
 
 describe('makeRequest', () => {
   it('makes the same request for the same seed and number', () => {
-    // Signatures by the attacker's elliptic keys are random, and so are identities and instants within
-    // tokens.
+    // Only malformed bodies are compared: tokens contain random signatures, ids and instants.
     const stable = [...requests.keys()]
       .filter((number) => requests[number]?.kind === 'malformed body')
       .slice(0, 100);
@@ -32,7 +31,7 @@ describe('makeRequest', () => {
     }
   });
 
-  it('writes requests whose head HTTP can read, but for those that are broken on purpose', () => {
+  it('writes well-formed heads, except in deliberately broken requests', () => {
     for (const request of requests.filter(({ raw }) => raw === null)) {
       const head = bytesOf(request, 'host').toString('latin1').split('\r\n\r\n', 1)[0] ?? '';
       expect(head.split('\r\n')[0]).toMatch(/^[A-Z]+ \S+ HTTP\/1\.1$/);
@@ -51,7 +50,7 @@ describe('makeRequest', () => {
 });
 
 describe('costly requests', () => {
-  it('spend their bytes on fields, members, lists, headers and pages, within the limits of the services', () => {
+  it('have many fields, members, list items, headers and large pages, within the limits of the services', () => {
     const requests = costlyRequests(fixtures);
     const tricks = new Set(requests.map(({ trick }) => trick));
     expect(tricks).toEqual(

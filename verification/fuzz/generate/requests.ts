@@ -15,7 +15,7 @@ import {
   percentEncode,
 } from '#platform/hostile-catalogue.ts';
 
-/** Out of a hundred requests. */
+/** Share of each kind in percent. */
 const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
   ['valid', 20],
   ['nearly valid', 18],
@@ -28,18 +28,17 @@ const SHARES: readonly (readonly [kind: RequestKind, share: number])[] = [
   ['catalogue', 8],
 ];
 
-/** Operations that take a token in a body or refuse a false one differently. */
+/** Operations that take a token in the body, or refuse an invalid one differently. */
 const TOKEN_TAKERS = ['exchangeBearerToken', 'exchangeTrustedToken', 'refreshToken'];
-/** Statuses of a refused token: unauthorised, or a header that is too large. */
-const NOT_ACCEPTED = [401, 431];
-/** A token in a body may also be too long for the schema. */
-const NOT_TAKEN = [400, 401, 431];
+/** Statuses of a refused token in a header: unauthorised, or a header that is too large. */
+const REFUSED_IN_HEADER = [401, 431];
+/** Statuses of a refused token in a body, which may also be too long for the schema. */
+const REFUSED_IN_BODY = [400, 401, 431];
 
 const FORGERIES = Object.entries(HOSTILE_TOKENS);
 
 /**
- * Request `number` of the run with this seed: the same for the same fixtures, independent of earlier
- * requests.
+ * Makes request `number` of the run with this seed. It depends only on the seed, the number and the fixtures.
  */
 export function makeRequest(seed: number, number: number, fixtures: Fixtures): FuzzRequest {
   const random = Random.ofStream(seed, number);
@@ -90,10 +89,10 @@ const MAKERS: Readonly<Record<RequestKind, Maker>> = {
   catalogue: catalogueRequest,
 };
 
-/** Built once for a platform: thousands of requests. */
+/** Memoised by document, because a catalogue has thousands of requests. */
 const catalogues = new WeakMap<object, readonly HostileRequest[]>();
 
-/** A request of the catalogue that the services' integration tests send too. */
+/** Picks a request from the catalogue that the services' integration tests also send. */
 function catalogueRequest(fixtures: Fixtures, random: Random): FuzzRequest {
   const { service } = random.pick(fixtures.operations);
   const document = fixtures.documents[service];
@@ -183,7 +182,7 @@ function hostileTokenRequest(fixtures: Fixtures, random: Random): FuzzRequest {
     if (operation.id === 'exchangeTrustedToken') Object.assign(draft, { body: undefined, mediaType: null });
   }
   const isInBody = TOKEN_TAKERS.includes(operation.id);
-  return requestOf(draft, 'hostile token', trick, isInBody ? NOT_TAKEN : NOT_ACCEPTED);
+  return requestOf(draft, 'hostile token', trick, isInBody ? REFUSED_IN_BODY : REFUSED_IN_HEADER);
 }
 
 function takesToken({ needsToken, id }: Operation): boolean {

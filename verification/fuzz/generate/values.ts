@@ -13,10 +13,10 @@ import timeZones from '../corpus/time-zones.json' with { type: 'json' };
 import wrongValues from '../corpus/wrong-values.json' with { type: 'json' };
 import { type Fixtures, type OpenApiDocument, resolveSchema, type Schema } from '../fixtures.ts';
 
-/** Marks every generated secret and setting value: no log and no refusal may contain it. */
+/** Part of every generated secret and setting value. No log and no refusal may contain it. */
 export const CANARY = 'CaNaRy77';
 
-/** Genuine secrets that requests may contain and no service may repeat. */
+/** Genuine secrets in requests. No service may repeat them. */
 export const DEVELOPMENT_SECRETS: readonly string[] = [
   DEVELOPMENT_PASSWORD,
   ...Object.values(APPLICATION_SECRETS),
@@ -24,7 +24,7 @@ export const DEVELOPMENT_SECRETS: readonly string[] = [
 
 const expandAll = (texts: readonly RepeatableText[]): readonly string[] => texts.map(expandText);
 
-/** Everything in the folder `corpus`. */
+/** The contents of the folder `corpus`. */
 export const CORPUS = {
   badEscapes: badEscapes as readonly string[],
   brokenBodies: brokenBodies.map(({ body, ...rest }) => ({ ...rest, body: expandText(body) })),
@@ -43,20 +43,20 @@ const randomUnits = fc
   .array(fc.integer({ min: 0, max: 0xffff }), { minLength: 1, maxLength: 40 })
   .map((units) => String.fromCharCode(...units));
 
-/** Text that has broken programs: lone surrogates and control characters included. */
+/** Text that is known to break programs, including lone surrogates and control characters. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 15, arbitrary: randomUnits },
   { weight: 8, arbitrary: fc.constantFrom(...CORPUS.cronTexts, ...CORPUS.timeZones, ...CORPUS.instants) },
   { weight: 77, arbitrary: fc.constantFrom(...HOSTILE_TEXTS) },
 );
 
-/** Lower-case letters and digits. */
+/** A word of lower-case letters and digits. */
 function word(length: number, maxLength = length): fc.Arbitrary<string> {
   const unit = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789');
   return fc.string({ unit, minLength: length, maxLength });
 }
 
-/** Any JSON value; its texts carry the canary, because setting values are secret. */
+/** Any JSON value. Its texts contain the canary, because setting values are secret. */
 export const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
@@ -90,7 +90,7 @@ const internalToken = ({ accessToken }: Fixtures): fc.Arbitrary<string> =>
   fc.constant(null).map(() => accessToken('internal'));
 const oneOfTexts = (texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts);
 
-/** Meaningful values of fields and parameters whose names say more than their schemas. */
+/** Meaningful values for fields and parameters, by name. */
 const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknown>>> = {
   applicationKey: () => applicationKeys,
   sharedSecret: () => fc.oneof(oneOfTexts(Object.values(APPLICATION_SECRETS)), canaryWord(20)),
@@ -124,7 +124,7 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
     ),
   ifMatch: () => either('*', entityTag),
   ifNoneMatch: () => either('"none"', entityTag),
-  // Some seconds of a long poll are as good as thirty.
+  // A long poll of a few seconds is as useful as one of thirty.
   waitSeconds: () => numberIn(0, 2),
   facilityId: () => fc.constantFrom(501, 502, 503, 9_999, 2_147_483_647),
   schedule: () => either('0 9 * * 1', oneOfTexts(CORPUS.cronTexts)),
@@ -147,7 +147,7 @@ const KNOWN: Readonly<Record<string, (fixtures: Fixtures) => fc.Arbitrary<unknow
   businessUnitId: () => fc.oneof(fc.constantFrom(77, 78), numberIn(1, 1_000)),
   plt: () => fc.oneof(oneOfTexts(['PLT-77', 'PLT-0']), word(6)),
   domain: () => oneOfTexts(['jti', 'token', 'svc-personid', 'internal-legacy', 'other']),
-  // Never a person or user whom the fuzzer plays: their tokens would stop working.
+  // Never a person or user of the fuzzer: their tokens would be revoked.
   identifier: () =>
     fc.oneof(
       oneOfTexts(['SecurityEditor~~GroupName~~Dispatch', 'SecurityEditor~~AccessPointName~~Scheduling']),
@@ -171,7 +171,7 @@ export interface ValueContext {
   readonly random: Random;
 }
 
-/** Values that a schema allows; meaningful ones for names in KNOWN. */
+/** Values that a schema allows. Names in KNOWN get meaningful values. */
 export function valuesOf(
   context: Omit<ValueContext, 'random'>,
   schema: Schema,

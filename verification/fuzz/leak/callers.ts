@@ -2,21 +2,23 @@ import { makeAccessToken } from '#platform/callers.ts';
 import { Random } from '#platform/random.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { Caller, Traffic } from '#verification/traffic/caller.ts';
-import { KeptConnections } from '#verification/traffic/connections.ts';
+import { KeepAliveConnections } from '#verification/traffic/connections.ts';
 import { DEMO_APPLICATION } from '#verification/traffic/context.ts';
 import { type ErrandContext, runErrand } from '#verification/traffic/errands.ts';
 import { Journal } from '#verification/traffic/journal.ts';
 import { PERSONAS } from '../fixtures.ts';
 
 const CONCURRENCY = 12;
-const REMEMBERED_TOKENS = 5_000;
+/** Capacity of each service's cache of verified tokens. */
+const CACHED_TOKENS = 5_000;
 
-/** Those who run errands, as fast as they go. Each of their requests has to get a documented response:
- *  traffic that a
- *  quota refuses is less than the run says. */
+/**
+ * Workers that run errands as fast as possible. Every request must get an expected response: a run whose
+ * requests were refused by a quota would overstate its traffic.
+ */
 export class Callers {
   readonly traffic = new Traffic();
-  readonly #connections = new KeptConnections();
+  readonly #connections = new KeepAliveConnections();
   readonly #context: Omit<ErrandContext, 'random'>;
 
   constructor(platform: TestPlatform) {
@@ -53,9 +55,10 @@ export class Callers {
     return this.traffic.attempts;
   }
 
-  /** Every request of this traffic has a token of its own, while a caller uses one for a day: the cache of
-   *  verified
-   *  tokens would fill throughout the run and hide what leaks. */
+  /**
+   * Fills the services' caches of verified tokens before the run. Each request of this traffic has a new
+   * token, so the caches would otherwise grow during the run and hide leaks.
+   */
   async fill(): Promise<void> {
     const { caller, urls, admin } = this.#context;
     const targets = [
@@ -63,7 +66,7 @@ export class Callers {
       ['GET no setting', `${urls.settings}/platform/v1/subsystems/none/settings/none`],
       ['GET triggers', `${urls.task}/Triggers?pageSize=1`],
     ] as const;
-    const numbers = Array.from({ length: REMEMBERED_TOKENS }, (_none, index) => index).values();
+    const numbers = Array.from({ length: CACHED_TOKENS }, (_none, index) => index).values();
     await this.#together(async () => {
       for (const _number of numbers) {
         for (const [operation, url] of targets)
@@ -72,7 +75,7 @@ export class Callers {
     });
   }
 
-  /** Goes on until so many requests were sent since the beginning, and closes idle connections. */
+  /** Runs errands until `until` requests were sent in total, then closes idle connections. */
   async sendRound(until: number, seed: number, round: number): Promise<void> {
     await this.#together(async (worker) => {
       const context = { ...this.#context, random: Random.ofStream(seed, round * 1_000 + worker) };
@@ -81,7 +84,7 @@ export class Callers {
     this.#connections.closeIdle();
   }
 
-  /** `200 × 30,000  404 × 12`. */
+  /** Counts of statuses, e.g. `200 × 30000  404 × 12`. */
   statuses(): string {
     const counts = new Map<string, number>();
     for (const [key, count] of this.traffic.outcomes) {
@@ -94,7 +97,7 @@ export class Callers {
       .join('  ');
   }
 
-  /** @throws {Error} when a request got another response than a documented one */
+  /** Runs all workers. @throws {Error} if a request got an unexpected response */
   async #together(work: (worker: number) => Promise<void>): Promise<void> {
     await Promise.all(Array.from({ length: CONCURRENCY }, (_none, worker) => work(worker)));
     const [first] = this.traffic.unexpected;

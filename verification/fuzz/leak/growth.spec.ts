@@ -8,7 +8,7 @@ const series = (values: number[]) => ({
 });
 
 describe('judgeSeries', () => {
-  it('lets a process warm up', () => {
+  it('ignores growth while a process warms up', () => {
     expect(judgeSeries(series([40, 80, 95, 100, 100, 101, 100, 101])).levelsOff).toBe(true);
   });
 
@@ -17,13 +17,13 @@ describe('judgeSeries', () => {
     expect(verdict).toMatchObject({ growth: 30, levelsOff: false });
   });
 
-  it('is not turned by one odd value at the end', () => {
+  it('ignores a single outlier at the end', () => {
     expect(judgeSeries(series([80, 90, 95, 100, 100, 100, 100, 100, 100, 100, 100, 160])).levelsOff).toBe(
       true,
     );
   });
 
-  it('has nothing to say about fewer than four values', () => {
+  it('refuses fewer than four values', () => {
     expect(() => judgeSeries(series([1, 2, 3]))).toThrow(RangeError);
   });
 });
@@ -33,7 +33,7 @@ describe('slopeOf', () => {
     expect(slopeOf([1, 3, 5, 7])).toBe(2);
   });
 
-  it('is zero for what stays', () => {
+  it('is zero for constant values', () => {
     expect(slopeOf([4, 4])).toBe(0);
   });
 });

@@ -10,9 +10,7 @@ export interface Series {
   readonly name: string;
   readonly unit: 'MB' | '';
   readonly values: readonly number[];
-  /**
-   * How much it may still grow in the second half of a run: this share of its size, and in any case `slack`.
-   */
+  /** Allowed growth in the second half of a run: `share` of its mean, or `slack` if that is more. */
   readonly bound: Bound;
 }
 
@@ -28,19 +26,19 @@ export interface Verdict {
   readonly middle: number;
   readonly last: number;
   readonly highest: number;
-  /** By the line fitted to the second half: from its beginning to its end. */
+  /** Rise of the line fitted to the second half, from its beginning to its end. */
   readonly growth: number;
   readonly allowed: number;
   readonly levelsOff: boolean;
 }
 
 /**
- * Whether a series levels off: a line fitted to its second half may rise no more than its bound. The first
- * half is warming up: caches, pools and compiled code fill.
+ * Judges whether a series levels off: a line fitted to its second half must not rise by more than its bound.
+ * The first half is warm-up, in which caches, pools and compiled code grow.
  * @throws {RangeError} for fewer than four values
  */
 export function judgeSeries({ name, unit, values, bound }: Series): Verdict {
-  if (values.length < 4) throw new RangeError(`${name}: ${values.length} values say nothing`);
+  if (values.length < 4) throw new RangeError(`${name}: ${values.length} values are too few`);
   const half = values.slice(Math.floor(values.length / 2));
   const mean = half.reduce((sum, value) => sum + value, 0) / half.length;
   const growth = slopeOf(half) * (half.length - 1);
@@ -52,7 +50,7 @@ export function judgeSeries({ name, unit, values, bound }: Series): Verdict {
   return { name, unit, first, middle, last, highest, growth, allowed, levelsOff: growth <= allowed };
 }
 
-/** Median of the slopes between all pairs (Theil–Sen), per step: one odd value does not turn it. */
+/** Median of the slopes between all pairs of values (Theil–Sen), per step. Robust against outliers. */
 export function slopeOf(values: readonly number[]): number {
   return median(
     values.flatMap((from, start) =>
@@ -76,15 +74,15 @@ interface ProcessFacts {
 }
 
 const MEGABYTE = 1_000_000;
-// Two samples of an idle process differ by that much; a leak of 1 kB in each of a thousand requests per
-// sample shows within minutes.
+// Two samples of an idle process differ by up to 3 MB. A leak of 1 kB per request shows within minutes, at a
+// thousand requests per sample.
 const HEAP = { share: 0.03, slack: 3 };
-// Pages stay with the process after a burst; what leaks shows in the heap first.
+// A process keeps memory pages after a burst. A leak shows in the heap first.
 const RESIDENT = { share: 0.08, slack: 15 };
-// Connections come and go with the load's own.
+// The number of connections varies with the load.
 const COUNT = { share: 0, slack: 4 };
 
-/** Takes samples and keeps them as one series per thing. */
+/** Takes samples, and keeps a series for each measured quantity. */
 export class Sampler {
   readonly #subject: Subject;
   readonly #series = new Map<string, { unit: Series['unit']; bound: Series['bound']; values: number[] }>();
@@ -98,11 +96,12 @@ export class Sampler {
   }
 
   /**
-   * Measures everything once. To be called while no request is in flight: what a request holds is no leak.
+   * Takes one sample of everything. No request may be in flight, because memory held by a request is not a
+   * leak.
    */
   async take(): Promise<void> {
     for (const [name, pid] of Object.entries(this.#subject.pids)) {
-      const facts = await this.#ask(pid);
+      const facts = await this.#readProbe(pid);
       this.#enter(`${name}: heap`, 'MB', HEAP, facts.heapUsed / MEGABYTE);
       this.#enter(`${name}: external`, 'MB', HEAP, facts.external / MEGABYTE);
       this.#enter(`${name}: resident`, 'MB', RESIDENT, facts.rss / MEGABYTE);
@@ -114,7 +113,7 @@ export class Sampler {
     await this.#broker();
   }
 
-  async #ask(pid: number): Promise<ProcessFacts> {
+  async #readProbe(pid: number): Promise<ProcessFacts> {
     const socket = connect(join(this.#subject.probeFolder, `${pid}.sock`));
     return JSON.parse(await text(socket)) as ProcessFacts;
   }

@@ -7,25 +7,27 @@ import { SERVICE_NAMES } from '#platform/programs.ts';
 import { findRunAs } from '#platform/run-as.ts';
 import { PrivateServers, type TestPlatform } from '#platform/test-platform.ts';
 import { type Check, CheckBuilder } from '#verification/audit/check.ts';
-import { auditLoggedDefects } from '#verification/audit/replicas.ts';
-import type { Report, Result, Scenario, Scene, Stage } from '#verification/scenarios/scenario.ts';
+import { auditLoggedDefects } from '#verification/audit/responses-and-logs.ts';
+import type { Report, Result, Scenario, ScenarioContext, Stage } from '#verification/scenarios/scenario.ts';
 import { programOf } from '../platform.ts';
 import { Callers } from './callers.ts';
 import { judgeSeries, Sampler, type Series, type Verdict } from './growth.ts';
 
-/** For work that continues after a response: messages, idle connections of the pools. */
+/**
+ * Wait before each sample, for work that continues after a response: messages, idle connections of the pools.
+ */
 const SETTLE_MS = 1_500;
 
-/** What the command line says. */
+/** The command line of `npm run leak`. */
 export interface LeakPlan {
   readonly requests: number;
   readonly samples: number;
   readonly seed: number;
-  /** False: what was built before is tested. */
+  /** False: tests the existing build. */
   readonly build: boolean;
 }
 
-/** A platform whose services tell what they hold. */
+/** A platform whose services have a memory probe. */
 interface Probed extends Stage {
   readonly platform: TestPlatform;
   readonly servers: PrivateServers;
@@ -38,7 +40,7 @@ interface Measured {
   readonly seconds: number;
 }
 
-/** Ordinary traffic for long, under which what the services hold levels off. */
+/** Sends ordinary traffic for minutes. The memory and other resources of the services must level off. */
 export function leak(plan: LeakPlan): Scenario<Probed, Callers, Measured> {
   const { requests, samples, seed } = plan;
   return {
@@ -46,8 +48,8 @@ export function leak(plan: LeakPlan): Scenario<Probed, Callers, Measured> {
     resultFile: 'leak.json',
     open: (report) => open(plan, report),
     load: start,
-    steps: (scene) => sendRounds(scene, plan),
-    // Each round has ended with nothing in flight.
+    steps: (context) => sendRounds(context, plan),
+    // Each round ends with no request in flight.
     drain: () => Promise.resolve(),
     audit: ({ stage, load }, measured) => Promise.resolve(audit(plan, stage, load, measured)),
   };
@@ -69,13 +71,13 @@ async function start({ platform, probeFolder }: Probed, report: Report): Promise
   const variables = { LEAK_PROBE_FOLDER: probeFolder, LOG_LEVEL: 'warn' };
   await platform.startEverything(Object.fromEntries(SERVICE_NAMES.map((name) => [name, variables])));
   const callers = new Callers(platform);
-  report('filling what is bounded: each service remembers the last 5,000 tokens it verified');
+  report('filling caches: each service caches the last 5,000 tokens that it verified');
   await callers.fill();
   return callers;
 }
 
 async function sendRounds(
-  { stage, load: callers, report }: Scene<Probed, Callers>,
+  { stage, load: callers, report }: ScenarioContext<Probed, Callers>,
   { requests, samples, seed }: LeakPlan,
 ): Promise<Measured> {
   const { platform, servers, probeFolder } = stage;
@@ -115,13 +117,13 @@ function audit(
   };
 }
 
-/** @param samples of each series */
+/** @param samples number of samples of each series */
 function auditGrowth(verdicts: readonly Verdict[], samples: number): Check {
-  const check = new CheckBuilder('what the services hold: levels off');
+  const check = new CheckBuilder('resources of the services: level off');
   for (const verdict of verdicts) {
     const { name, unit, growth, allowed, levelsOff } = verdict;
     if (!levelsOff)
-      check.wrong(`${name} grew by ${figure(unit, growth)}, ${figure(unit, allowed)} is allowed`);
+      check.wrong(`${name} grew by ${figure(unit, growth)}, at most ${figure(unit, allowed)} is allowed`);
   }
   return check.done(verdicts.length, verdicts.length * samples);
 }

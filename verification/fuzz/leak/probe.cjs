@@ -1,6 +1,7 @@
 /**
- * Loaded into a service by `node --require` for a leak run: on each connection to the Unix socket of LEAK_PROBE_FOLDER it collects garbage
- * and writes what the process holds. Nothing of it is in the services themselves.
+ * The memory probe of a leak run, loaded into a service with `node --require`. On each connection to its Unix socket
+ * in LEAK_PROBE_FOLDER it collects garbage and writes the memory and resource counts of the process. The services
+ * themselves contain none of it.
  */
 const { createServer } = require('node:net');
 const { join } = require('node:path');
@@ -18,7 +19,7 @@ if (folder !== undefined) {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     global.gc();
-    // What the first collection finalised, the second frees.
+    // The second collection frees objects that the first one finalised.
     setImmediate(() => {
       global.gc();
       const { rss, heapUsed, external } = process.memoryUsage();

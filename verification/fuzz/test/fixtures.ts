@@ -5,7 +5,7 @@ import { type Fixtures, type OpenApiDocument, operationsOf } from '../fixtures';
 
 const NAMES = ['auth', 'settings', 'task'] as const;
 
-/** Fixtures of a platform that is not there: the real documents, made-up tokens. */
+/** Fixtures without a platform: the committed OpenAPI documents and invented ids and tokens. */
 export function makeFixtures(): Fixtures {
   const documents = Object.fromEntries(
     NAMES.map((name) => [name, readDocument(name)]),

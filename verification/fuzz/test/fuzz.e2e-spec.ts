@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { runTool } from '@platform/testing';
 
-/** Some 100 s as a rule, most of them measuring costs. */
+/** A run usually takes about 100 s, most of it for the measurement of costs. */
 const RUN_TIMEOUT_MS = 480_000;
 
 describe('a short fuzz run', () => {

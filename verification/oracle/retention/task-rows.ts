@@ -1,8 +1,8 @@
-import { DECISIVE, type KeptRows } from './kept-rows.ts';
+import { RETENTION_START, type RetentionCase } from './retention-case.ts';
 
-/** How long ended instances stay is for the operator to say: for ever unless he does. */
+/** Ended instances are never purged unless the operator sets INSTANCE_RETENTION_DAYS. */
 const ENDED_INSTANCES_DAYS = 100;
-/** What task services are told, so that a run of minutes sees them forget. */
+/** Variables of task-service that make its purges run within a run of a few minutes. */
 export const RETENTION_VARIABLES = {
   RETENTION_INTERVAL_SECONDS: '10',
   INSTANCE_RETENTION_DAYS: String(ENDED_INSTANCES_DAYS),
@@ -10,31 +10,31 @@ export const RETENTION_VARIABLES = {
 
 const A_MONTH = '30 days';
 
-/** Rows of the task service, at facilities that no caller has. */
-export const TASK_ROWS: readonly KeptRows[] = [
+/** Rows of the task service, at facilities 1 and 2, which no caller uses. */
+export const TASK_ROWS: readonly RetentionCase[] = [
   {
-    stays: A_MONTH,
+    retention: A_MONTH,
     plant: `INSERT INTO task.inbox (queue, message_id, message_name, content_hash, applied_at)
-      VALUES ('retention', $1, 'retention', '', ${DECISIVE})`,
+      VALUES ('retention', $1, 'retention', '', ${RETENTION_START})`,
     counts: {
       'task.inbox': `SELECT count(*)::int FROM ONLY task.inbox WHERE queue = 'retention' AND message_id = $1`,
     },
   },
   {
-    stays: A_MONTH,
+    retention: A_MONTH,
     plant: `INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
-      VALUES (1, ${DECISIVE}, ${DECISIVE}, false, 0, md5($1)::uuid)`,
+      VALUES (1, ${RETENTION_START}, ${RETENTION_START}, false, 0, md5($1)::uuid)`,
     counts: {
       'task.fires':
         'SELECT count(*)::int FROM task.fires WHERE facility_id = 1 AND message_id = md5($1)::uuid',
     },
   },
   {
-    // Without it the trigger would fire the same occurrence once more when it goes on.
-    stays: null,
+    // Without this row the trigger would fire the same occurrence again when it resumes.
+    retention: null,
     plant: `WITH paused AS (
         INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, state, next_fire_at)
-        VALUES (2, 'facility-2', 'retention', 'retention', '0 0 1 1 *', 'UTC', 'PAUSED', ${DECISIVE}) RETURNING next_fire_at)
+        VALUES (2, 'facility-2', 'retention', 'retention', '0 0 1 1 *', 'UTC', 'PAUSED', ${RETENTION_START}) RETURNING next_fire_at)
       INSERT INTO task.fires (facility_id, scheduled_at, fired_at, misfired, missed_count, message_id)
       SELECT 2, next_fire_at, next_fire_at, false, 0, md5($1)::uuid FROM paused`,
     counts: {
@@ -42,21 +42,21 @@ export const TASK_ROWS: readonly KeptRows[] = [
         WHERE facility_id = 2 AND message_id = md5($1)::uuid`,
     },
   },
-  instances('Completed', { stays: `${ENDED_INSTANCES_DAYS} days`, completedAt: 'now()' }),
-  instances('Cancelled', { stays: `${ENDED_INSTANCES_DAYS} days`, completedAt: 'NULL' }),
-  instances('Pending', { stays: null, completedAt: 'NULL' }),
+  instances('Completed', { retention: `${ENDED_INSTANCES_DAYS} days`, completedAt: 'now()' }),
+  instances('Cancelled', { retention: `${ENDED_INSTANCES_DAYS} days`, completedAt: 'NULL' }),
+  instances('Pending', { retention: null, completedAt: 'NULL' }),
   {
-    stays: A_MONTH,
+    retention: A_MONTH,
     plant: `WITH schedule AS (${scheduleWith('Paused', 'NULL')})
       INSERT INTO task.released_instances (schedule_id, facility_id, name, due_at, status, cancelled_at, cancellation_cause)
-      SELECT schedule_id, 1, $1, now(), 'Cancelled', ${DECISIVE}, 'Update' FROM schedule`,
+      SELECT schedule_id, 1, $1, now(), 'Cancelled', ${RETENTION_START}, 'Update' FROM schedule`,
     counts: {
       'task.released_instances': `SELECT count(*)::int FROM ONLY task.released_instances WHERE name = $1 AND facility_id = 1`,
     },
   },
   {
-    stays: '90 days',
-    plant: scheduleWith('Removed', DECISIVE),
+    retention: '90 days',
+    plant: scheduleWith('Removed', RETENTION_START),
     counts: {
       'task.schedules (removed)': `SELECT count(*)::int FROM ONLY task.schedules AS schedule
         WHERE name = $1 AND facility_id = 1 AND status = 'Removed'
@@ -64,8 +64,8 @@ export const TASK_ROWS: readonly KeptRows[] = [
     },
   },
   {
-    stays: null,
-    plant: `WITH schedule AS (${scheduleWith('Removed', DECISIVE)})
+    retention: null,
+    plant: `WITH schedule AS (${scheduleWith('Removed', RETENTION_START)})
       INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
       SELECT schedule_id, 1, $1, now() - interval '1 day', 'Completed', now() FROM schedule`,
     counts: {
@@ -75,18 +75,18 @@ export const TASK_ROWS: readonly KeptRows[] = [
     },
   },
   {
-    stays: '1 day',
-    plant: `INSERT INTO task.templates (template_id, template, used_at) VALUES (md5($1)::uuid, '{}', ${DECISIVE})`,
+    retention: '1 day',
+    plant: `INSERT INTO task.templates (template_id, template, used_at) VALUES (md5($1)::uuid, '{}', ${RETENTION_START})`,
     counts: {
       'task.templates': 'SELECT count(*)::int FROM ONLY task.templates WHERE template_id = md5($1)::uuid',
     },
   },
   {
-    // A parked event waits for its operator.
-    stays: null,
+    // A parked event stays until an operator handles it.
+    retention: null,
     plant: `INSERT INTO task.outbox (partition, facility_id, message_id, message_type, sent_at, trace_headers, message, created_at,
         attempts, last_error, parked_at)
-      VALUES (0, 1, md5($1)::uuid, 'ScheduleCreatedEvent', ${DECISIVE}, '{}', '{}', ${DECISIVE}, 1, 'retention', ${DECISIVE})`,
+      VALUES (0, 1, md5($1)::uuid, 'ScheduleCreatedEvent', ${RETENTION_START}, '{}', '{}', ${RETENTION_START}, 1, 'retention', ${RETENTION_START})`,
     counts: {
       'task.outbox (parked)': `SELECT count(*)::int FROM ONLY task.outbox
         WHERE message_id = md5($1)::uuid AND parked_at IS NOT NULL`,
@@ -94,8 +94,8 @@ export const TASK_ROWS: readonly KeptRows[] = [
   },
 ];
 
-/** Takes away what is left: nobody asked for it, and audits would say so. */
-export const FORGET_TASK_ROWS = [
+/** Deletes the remaining planted rows. Audits would report them as never requested. */
+export const DELETE_TASK_ROWS = [
   'DELETE FROM task.instances WHERE facility_id = 1',
   'DELETE FROM task.schedules WHERE facility_id = 1',
   'DELETE FROM task.fires WHERE facility_id IN (1, 2)',
@@ -103,16 +103,16 @@ export const FORGET_TASK_ROWS = [
   'DELETE FROM task.outbox WHERE facility_id = 1',
 ] as const;
 
-/** Instances by when they were due. */
+/** Instances, whose retention starts when they were due. */
 function instances(
   status: string,
-  { stays, completedAt }: { stays: string | null; completedAt: string },
-): KeptRows {
+  { retention, completedAt }: { retention: string | null; completedAt: string },
+): RetentionCase {
   return {
-    stays,
+    retention,
     plant: `WITH schedule AS (${scheduleWith('Paused', 'NULL')})
       INSERT INTO task.instances (schedule_id, facility_id, name, due_at, status, completed_at)
-      SELECT schedule_id, 1, $1, ${DECISIVE}, '${status}', ${completedAt} FROM schedule`,
+      SELECT schedule_id, 1, $1, ${RETENTION_START}, '${status}', ${completedAt} FROM schedule`,
     counts: {
       [`task.instances (${status})`]: `SELECT count(*)::int FROM ONLY task.instances AS instance JOIN ONLY task.schedules AS schedule USING (schedule_id)
         WHERE instance.name = $1 AND instance.facility_id = 1 AND instance.status = '${status}' AND schedule.status = 'Paused'`,
@@ -120,7 +120,7 @@ function instances(
   };
 }
 
-/** SQL: a schedule with the name $1. @param removedAt SQL */
+/** SQL that inserts a schedule with the name $1. @param removedAt SQL */
 function scheduleWith(status: string, removedAt: string): string {
   return `INSERT INTO task.schedules (schedule_id, facility_id, name, schedule, time_zone, generated_until, created_by_subject,
       created_by_persona, request_digest, status, removed_at)

@@ -5,8 +5,8 @@ import { answersOk } from '#platform/waiting.ts';
 const PROBE_INTERVAL_MS = 200;
 
 /**
- * The readiness probes of k8s/base: without its buses task-service still acknowledges schedules and
- * completions.
+ * The readiness probes of k8s/base. That of task-service excludes the buses, because it acknowledges
+ * schedules and completions without them.
  */
 const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
   auth: '/health/ready',
@@ -15,8 +15,8 @@ const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
 };
 
 /**
- * What a Kubernetes Service does, on one machine: a new connection goes to one of the ports whose last
- * readiness probe succeeded, in turn. It does not try another when that fails, and it never looks into a
+ * Behaves like a Kubernetes Service, on one machine. New connections go in turn to the ports whose last
+ * readiness probe succeeded. It does not try another port if that fails, and does not inspect the data of a
  * connection.
  */
 export class Balancer {
@@ -37,7 +37,7 @@ export class Balancer {
     return this.#proxy.listen(port);
   }
 
-  /** Ports that would get a connection now. */
+  /** Number of ports that are ready for new connections. */
   get readyCount(): number {
     return this.#ready.size;
   }

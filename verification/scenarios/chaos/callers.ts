@@ -1,29 +1,29 @@
 import { watchApplications } from '#verification/audit/gather.ts';
 import { Load } from '#verification/traffic/load.ts';
-import type { Cluster } from './cluster.ts';
+import type { Testbed } from './testbed.ts';
 import { Followers } from './followers.ts';
 import { delaySomeCommits } from './late-commits.ts';
 
-/** Who uses a platform. */
+/** The callers of a platform. */
 export interface Callers {
   readonly load: Load;
-  /** Null: nobody follows the feeds. */
+  /** Null: no reader follows the feeds. */
   readonly followers: Followers | null;
 }
 
-/** Every caller that there is. */
-export async function everyCaller({ platform }: Cluster, seed: number): Promise<Callers> {
+/** Starts all callers. */
+export async function everyCaller({ platform }: Testbed, seed: number): Promise<Callers> {
   await watchApplications(platform, 'business_unit_facilities');
   await delaySomeCommits(platform);
   const load = await Load.prepare(platform, seed);
   const followers = await Followers.start(load);
   load.start(platform);
-  load.startLives();
+  load.startScheduleChanges();
   return { load, followers };
 }
 
-/** Callers who ask for what a release before knows, of whom none may see a failure. */
-export async function callersOfRelease({ platform }: Cluster, seed: number): Promise<Callers> {
+/** Starts the callers that an earlier release supports too. None of their requests may fail. */
+export async function callersOfRelease({ platform }: Testbed, seed: number): Promise<Callers> {
   await watchApplications(platform, 'business_unit_changes');
   const load = await Load.prepare(platform, seed);
   load.traffic.isStrict = true;

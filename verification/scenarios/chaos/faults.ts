@@ -3,10 +3,10 @@ import { Client } from 'pg';
 import type { TcpProxy } from '#platform/tcp-proxy.ts';
 import { eventually } from '#platform/waiting.ts';
 import { watchApplications } from '#verification/audit/gather.ts';
-import { ENGINE_FAULTS, type Injector, type Proof, type Scene } from './engines/faults.ts';
+import { ENGINE_FAULTS, type Injector, type Proof, type FaultContext } from './engines/faults.ts';
 import type { Load } from '#verification/traffic/load.ts';
 import { createSchedule } from '#verification/traffic/tasks.ts';
-import { outliveRows } from './outlive-rows.ts';
+import { expireRows } from './expired-rows.ts';
 import { DEPENDENCIES, type FaultKind, REPLICA_NAMES } from './plan.ts';
 
 const RESTART_DELAY_MS = 500;
@@ -17,19 +17,19 @@ const INJECTORS: Readonly<Record<FaultKind, Injector>> = {
   'kill-starved-replica': killStarvedReplica,
   'freeze-replica': freezeReplica,
   'rolling-restart': rollingRestart,
-  'broker-restart': (scene) => endBroker(scene, 'SIGTERM'),
-  'broker-kill': (scene) => endBroker(scene, 'SIGKILL'),
-  'broker-memory-alarm': (scene) =>
-    alarmBroker(scene, 'mem_alarm', 'set_vm_memory_high_watermark', ['0', '0.4']),
-  'broker-disk-alarm': (scene) =>
-    alarmBroker(scene, 'disk_free_alarm', 'set_disk_free_limit', ['999999GB', '50MB']),
-  'database-restart': async (scene) => {
-    await scene.cluster.servers.postgresql.stopImmediately();
-    return startDatabase(scene, 'the server ended at once and started again');
+  'broker-restart': (context) => endBroker(context, 'SIGTERM'),
+  'broker-kill': (context) => endBroker(context, 'SIGKILL'),
+  'broker-memory-alarm': (context) =>
+    alarmBroker(context, 'mem_alarm', 'set_vm_memory_high_watermark', ['0', '0.4']),
+  'broker-disk-alarm': (context) =>
+    alarmBroker(context, 'disk_free_alarm', 'set_disk_free_limit', ['999999GB', '50MB']),
+  'database-restart': async (context) => {
+    await context.testbed.servers.postgresql.stopImmediately();
+    return startDatabase(context, 'the server stopped immediately and started again');
   },
-  'database-kill': async (scene) => {
-    await scene.cluster.servers.postgresql.crash();
-    return startDatabase(scene, 'all processes of the server were killed and it recovered');
+  'database-kill': async (context) => {
+    await context.testbed.servers.postgresql.crash();
+    return startDatabase(context, 'all processes of the server were killed and it recovered');
   },
   'database-freeze': freezeDatabase,
   'database-read-only': makeDatabaseReadOnly,
@@ -39,61 +39,64 @@ const INJECTORS: Readonly<Record<FaultKind, Injector>> = {
   upgrade: upgradeService,
   'roll-back': rollServiceBack,
   calm: leaveAlone,
-  'expired-rows': outliveRows,
+  'expired-rows': expireRows,
 };
 
-/** Does the fault. @throws {Error} when it could not be seen to take place */
-export function injectFault(scene: Scene): Promise<Proof> {
-  return INJECTORS[scene.fault.kind](scene);
+/** Injects the fault of the round. @throws {Error} if its effect could not be observed */
+export function injectFault(context: FaultContext): Promise<Proof> {
+  return INJECTORS[context.fault.kind](context);
 }
 
-async function killReplica({ cluster, fault }: Scene): Promise<Proof> {
-  const { label, program } = cluster.replica(fault.replica);
+async function killReplica({ testbed, fault }: FaultContext): Promise<Proof> {
+  const { label, program } = testbed.replica(fault.replica);
   program.signal('SIGKILL');
   const how = await program.process.ended;
-  // What looks after processes notices after a moment.
+  // A process manager notices the exit after a moment.
   await delay(RESTART_DELAY_MS);
   await program.spawn();
   return `${label} ${how}`;
 }
 
 /**
- * Without its database a replica takes on work and finishes none; then it dies with all of it in its hands.
+ * Cuts a replica off its database so that it accepts work and finishes none, then kills it with all of it
+ * pending.
  */
-async function killStarvedReplica(scene: Scene): Promise<Proof> {
-  if (scene.cluster.isClustered) return killWaitingReplica(scene);
-  const proxy = scene.cluster.proxy(scene.fault.replica, 'database');
+async function killStarvedReplica(context: FaultContext): Promise<Proof> {
+  if (context.testbed.isClustered) return killWaitingReplica(context);
+  const proxy = context.testbed.proxy(context.fault.replica, 'database');
   proxy.freeze();
-  await delay(scene.fault.lastsMs);
+  await delay(context.fault.lastsMs);
   const count = proxy.connections;
-  const killed = await killReplica(scene);
+  const killed = await killReplica(context);
   await proxy.restore();
-  return `${killed} after ${proved(count, 'connections to its database stood still')}`;
+  return `${killed} after ${proved(count, 'connections to its database were frozen')}`;
 }
 
-/** A table that each service writes all the time. */
+/** A table that each service writes continuously. */
 const WRITTEN = { auth: 'auth.refresh_token', settings: 'settings.setting', task: 'task.inbox' } as const;
 
-/** Where no proxy can hold its connections up: it waits for a lock. */
-async function killWaitingReplica(scene: Scene): Promise<Proof> {
-  const { service } = scene.fault.replica;
-  const session = new Client({ connectionString: scene.cluster.platform.settings.databases[service].owner });
+/** The variant without a proxy: the replica waits for a lock instead. */
+async function killWaitingReplica(context: FaultContext): Promise<Proof> {
+  const { service } = context.fault.replica;
+  const session = new Client({
+    connectionString: context.testbed.platform.settings.databases[service].owner,
+  });
   await session.connect();
   try {
     await session.query(`BEGIN; LOCK TABLE ${WRITTEN[service]} IN ACCESS EXCLUSIVE MODE`);
-    await delay(scene.fault.lastsMs);
+    await delay(context.fault.lastsMs);
     const { rows } = await session.query<{ count: number }>(
       'SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted',
     );
-    const killed = await killReplica(scene);
+    const killed = await killReplica(context);
     return `${killed} after ${proved(rows[0]?.count ?? 0, 'statements waited for a lock')}`;
   } finally {
     await session.end();
   }
 }
 
-async function freezeReplica({ cluster, fault }: Scene): Promise<Proof> {
-  const { label, program } = cluster.replica(fault.replica);
+async function freezeReplica({ testbed, fault }: FaultContext): Promise<Proof> {
+  const { label, program } = testbed.replica(fault.replica);
   program.signal('SIGSTOP');
   await delay(fault.lastsMs);
   const wasReady = await program.isReady();
@@ -103,31 +106,31 @@ async function freezeReplica({ cluster, fault }: Scene): Promise<Proof> {
 }
 
 /**
- * Each replica in turn, as a rolling update: SIGTERM, wait for the end, a new process, wait until it is
+ * Restarts each replica in turn, like a rolling update: SIGTERM, wait for exit, start, wait until it is
  * ready.
  */
-async function rollingRestart({ cluster, load, fault }: Scene): Promise<Proof> {
-  const replicas = cluster.replicas.filter(({ name }) => name.service === fault.replica.service);
+async function rollingRestart({ testbed, load, fault }: FaultContext): Promise<Proof> {
+  const replicas = testbed.replicas.filter(({ name }) => name.service === fault.replica.service);
   const requests = await withoutFailure(load, async () => {
     for (const { label, program } of replicas) {
       const exitCode = await program.stop('SIGTERM');
       if (exitCode !== 0) throw new Error(`${label} ${await program.process.ended} after SIGTERM`);
       await program.start();
       await eventually(() => {
-        if (!cluster.isBalanced()) throw new Error(`the balancer sends ${label} no requests`);
+        if (!testbed.isBalanced()) throw new Error(`the balancer does not send requests to ${label}`);
       });
     }
   });
-  return `${replicas.length} orderly ends, ${requests} requests meanwhile`;
+  return `${replicas.length} orderly restarts during ${requests} requests`;
 }
 
-/** Nothing happens to the platform, and nothing may fail. */
-async function leaveAlone({ load, fault }: Scene): Promise<Proof> {
+/** Injects nothing. No request may fail. */
+async function leaveAlone({ load, fault }: FaultContext): Promise<Proof> {
   const requests = await withoutFailure(load, () => delay(fault.lastsMs));
-  return `nothing was done, ${requests} requests meanwhile`;
+  return `nothing injected during ${requests} requests`;
 }
 
-/** Every attempt that begins meanwhile has to succeed at once. Gives how many there were. */
+/** Runs `work`. Every attempt that begins during it must succeed. Returns the number of these attempts. */
 async function withoutFailure({ traffic }: Load, work: () => Promise<unknown>): Promise<number> {
   const wasStrict = traffic.isStrict;
   const before = traffic.attempts;
@@ -140,61 +143,61 @@ async function withoutFailure({ traffic }: Load, work: () => Promise<unknown>): 
   return traffic.attempts - before;
 }
 
-/** As a deployment does it: the migrations in a step of their own, then replica by replica. */
-async function upgradeService(scene: Scene): Promise<Proof> {
-  const { cluster, load, fault } = scene;
+/** Upgrades a service like a deployment: first the migrations, then replica by replica. */
+async function upgradeService(context: FaultContext): Promise<Proof> {
+  const { testbed, load, fault } = context;
   const { service } = fault.replica;
-  cluster.run('present');
-  await cluster.platform.migrate(service, { withIdentities: false });
-  if (service === 'task') await watchApplications(cluster.platform, 'business_unit_facilities');
-  const proof = await rollingRestart(scene);
-  cluster.notePresent(service);
-  // The release does not know these commands.
-  if (service === 'task') load.startLives();
+  testbed.useBuild('present');
+  await testbed.platform.migrate(service, { withIdentities: false });
+  if (service === 'task') await watchApplications(testbed.platform, 'business_unit_facilities');
+  const proof = await rollingRestart(context);
+  testbed.notePresent(service);
+  // The earlier release does not have these commands.
+  if (service === 'task') load.startScheduleChanges();
   return proof;
 }
 
-/** The migrations stay. */
-async function rollServiceBack(scene: Scene): Promise<Proof> {
-  const { cluster, load, fault } = scene;
-  if (fault.replica.service === 'task') await load.finishLives();
-  cluster.run('release');
-  return rollingRestart(scene);
+/** Rolls the replicas of a service back to the release. The migrations are not reverted. */
+async function rollServiceBack(context: FaultContext): Promise<Proof> {
+  const { testbed, load, fault } = context;
+  if (fault.replica.service === 'task') await load.finishScheduleChanges();
+  testbed.useBuild('release');
+  return rollingRestart(context);
 }
 
-async function resetConnections(scene: Scene): Promise<Proof> {
-  const endsAtMs = performance.now() + scene.fault.lastsMs;
+async function resetConnections(context: FaultContext): Promise<Proof> {
+  const endsAtMs = performance.now() + context.fault.lastsMs;
   let count = 0;
   do {
-    count += sumOfProxies(scene, (proxy) => proxy.reset());
+    count += sumOfProxies(context, (proxy) => proxy.reset());
     await delay(250);
   } while (performance.now() < endsAtMs);
   return proved(count, 'connections reset');
 }
 
-async function blackHole(scene: Scene): Promise<Proof> {
-  for (const proxy of proxiesOf(scene)) proxy.freeze();
-  await delay(scene.fault.lastsMs);
-  const count = sumOfProxies(scene, (proxy) => proxy.connections);
-  for (const proxy of proxiesOf(scene)) await proxy.restore();
-  return proved(count, 'connections stood still');
+async function blackHole(context: FaultContext): Promise<Proof> {
+  for (const proxy of proxiesOf(context)) proxy.freeze();
+  await delay(context.fault.lastsMs);
+  const count = sumOfProxies(context, (proxy) => proxy.connections);
+  for (const proxy of proxiesOf(context)) await proxy.restore();
+  return proved(count, 'connections were frozen');
 }
 
-async function halfOpen(scene: Scene): Promise<Proof> {
-  const count = sumOfProxies(scene, (proxy) => proxy.halfOpen());
-  await delay(scene.fault.lastsMs);
+async function halfOpen(context: FaultContext): Promise<Proof> {
+  const count = sumOfProxies(context, (proxy) => proxy.halfOpen());
+  await delay(context.fault.lastsMs);
   return proved(count, 'connections left half open');
 }
 
-function proxiesOf({ cluster, fault: { everywhere, replica, dependency } }: Scene): TcpProxy[] {
+function proxiesOf({ testbed, fault: { everywhere, replica, dependency } }: FaultContext): TcpProxy[] {
   const names = everywhere
     ? REPLICA_NAMES.filter(({ service }) => DEPENDENCIES[service].includes(dependency))
     : [replica];
-  return names.map((name) => cluster.proxy(name, dependency));
+  return names.map((name) => testbed.proxy(name, dependency));
 }
 
-function sumOfProxies(scene: Scene, count: (proxy: TcpProxy) => number): number {
-  return proxiesOf(scene).reduce((sum, proxy) => sum + count(proxy), 0);
+function sumOfProxies(context: FaultContext, count: (proxy: TcpProxy) => number): number {
+  return proxiesOf(context).reduce((sum, proxy) => sum + count(proxy), 0);
 }
 
 function proved(count: number, what: string): Proof {
@@ -206,23 +209,23 @@ const ALARM_LIMIT_MS = 20_000;
 const FIRST_DIRECT_FACILITY = 15_000;
 const DIRECT_PATIENCE_MS = 20_000;
 
-/** The broker ends and starts again on the same data. */
-async function endBroker(scene: Scene, signal: 'SIGTERM' | 'SIGKILL'): Promise<Proof> {
-  const broker = scene.cluster.servers.rabbitmq;
+/** Ends the broker and starts it again on the same data. Creates schedules in between. */
+async function endBroker(context: FaultContext, signal: 'SIGTERM' | 'SIGKILL'): Promise<Proof> {
+  const broker = context.testbed.servers.rabbitmq;
   await broker.end(signal);
-  const acknowledged = await createSchedulesDirectly(scene);
-  await delay(scene.fault.lastsMs);
+  const acknowledged = await createSchedulesDirectly(context);
+  await delay(context.fault.lastsMs);
   await broker.start();
-  return `the broker ended on ${signal} and started again; ${acknowledged} schedules acknowledged meanwhile`;
+  return `the broker ended on ${signal} and started again; ${acknowledged} schedules acknowledged without it`;
 }
 
 /**
- * Schedules need no broker: their events wait in the outbox. The requests pass the balancer by, so that every
- * replica gets one. Returns how many were acknowledged.
+ * Creates a schedule at each replica of task-service, bypassing the balancer. Schedules need no broker,
+ * because their events wait in the outbox. Returns the number of acknowledged schedules.
  */
-async function createSchedulesDirectly({ cluster, load }: Scene): Promise<number> {
+async function createSchedulesDirectly({ testbed, load }: FaultContext): Promise<number> {
   const { context, journal } = load;
-  const replicas = cluster.replicas.filter(({ name }) => name.service === 'task');
+  const replicas = testbed.replicas.filter(({ name }) => name.service === 'task');
   const created = await Promise.all(
     replicas.map(({ program }, index) => {
       const urls = { ...context.urls, task: program.url };
@@ -239,18 +242,20 @@ async function createSchedulesDirectly({ cluster, load }: Scene): Promise<number
   return acknowledged;
 }
 
-/** While an alarm is on, the broker takes nothing from publishers; connections stay. */
+/**
+ * Raises an alarm, during which the broker accepts no messages from publishers and keeps connections open.
+ */
 async function alarmBroker(
-  { cluster, fault }: Scene,
+  { testbed, fault }: FaultContext,
   member: 'mem_alarm' | 'disk_free_alarm',
   command: string,
   [raised, cleared]: readonly [string, string],
 ): Promise<Proof> {
-  const broker = cluster.servers.rabbitmq;
+  const broker = testbed.servers.rabbitmq;
   const untilAlarm = (isRaised: boolean): Promise<void> =>
     eventually(
       async () => {
-        const nodes = await cluster.platform.bus('main').nodes();
+        const nodes = await testbed.platform.bus('main').nodes();
         if (nodes.some((node) => node[member]) !== isRaised)
           throw new Error(`the broker's ${member} stayed ${String(!isRaised)}`);
       },
@@ -267,28 +272,29 @@ async function alarmBroker(
   return `the broker reported its ${member}`;
 }
 
-async function startDatabase({ cluster, fault }: Scene, proof: Proof): Promise<Proof> {
+async function startDatabase({ testbed, fault }: FaultContext, proof: Proof): Promise<Proof> {
   await delay(fault.lastsMs);
-  await cluster.servers.postgresql.start();
+  await testbed.servers.postgresql.start();
   return proof;
 }
 
 /**
- * The server stands still with all its sessions; the system accepts new connections and nobody serves them.
+ * Freezes the server with all its sessions. The operating system still accepts new connections, but no
+ * process serves them.
  */
-async function freezeDatabase({ cluster, load, fault }: Scene): Promise<Proof> {
-  const stopped = cluster.freeze(await cluster.servers.postgresql.freeze());
+async function freezeDatabase({ testbed, load, fault }: FaultContext): Promise<Proof> {
+  const stopped = testbed.freeze(await testbed.servers.postgresql.freeze());
   await delay(fault.lastsMs);
-  const areReady = await Promise.all(cluster.replicas.map(({ program }) => program.isReady()));
-  for (const [index, { label }] of cluster.replicas.entries())
+  const areReady = await Promise.all(testbed.replicas.map(({ program }) => program.isReady()));
+  for (const [index, { label }] of testbed.replicas.entries())
     if (areReady[index] === true) load.journal.violations.push(`${label} was ready without its database`);
-  cluster.thaw();
-  return `${stopped} processes of the server stood still`;
+  testbed.thaw();
+  return `${stopped} processes of the server were frozen`;
 }
 
-/** As after a failover to a server that is not the primary yet. */
-async function makeDatabaseReadOnly({ cluster, fault }: Scene): Promise<Proof> {
-  const database = cluster.servers.postgresql;
+/** Makes the database refuse writes, like a server that is not yet the primary after a failover. */
+async function makeDatabaseReadOnly({ testbed, fault }: FaultContext): Promise<Proof> {
+  const database = testbed.servers.postgresql;
   const reload = 'SELECT pg_reload_conf()';
   await database.query('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
   await delay(fault.lastsMs);
@@ -299,5 +305,5 @@ async function makeDatabaseReadOnly({ cluster, fault }: Scene): Promise<Proof> {
   const readWrite = 'SET default_transaction_read_only = off';
   await database.query('postgres', readWrite, 'ALTER SYSTEM RESET default_transaction_read_only', reload);
   if (row?.value !== 'on') throw new Error('the server stayed writable');
-  return 'the server refused writes';
+  return 'the server was read-only';
 }

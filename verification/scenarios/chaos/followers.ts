@@ -1,21 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonRequest } from '#platform/callers.ts';
-import type { ToldChange } from '#verification/audit/feeds.ts';
+import type { FeedChange } from '#verification/audit/feeds.ts';
 import type { Load } from '#verification/traffic/load.ts';
 import { SUBSYSTEM } from '#verification/traffic/settings.ts';
 
 const WAIT_SECONDS = 1;
 const POLL_MS = 500;
-/** A reader of revocations counts back so far. */
+/** Overlap of successive polls of the revocations. */
 const OVERLAP_MS = 30_000;
 const TIMEOUT_MS = 15_000;
 
-/** Two readers who follow the feeds through everything, as those do who keep copies: a page is asked for
- *  until it has come, then the
- *  next one. */
+/**
+ * Two readers that follow the feeds through all faults, like clients that keep copies: they request a page
+ * until they get it, then the next one.
+ */
 export class Followers {
-  /** Changes of settings, in the order in which they were told. */
-  readonly changes: ToldChange[] = [];
+  /** Changes of settings, in the order of reception. */
+  readonly changes: FeedChange[] = [];
   /** Identifiers of revoked tokens. */
   readonly revocations = new Set<string>();
   readonly #load: Load;
@@ -26,17 +27,20 @@ export class Followers {
     this.#load = load;
   }
 
-  /** Whatever is written from now on they are to be told of. */
+  /** Starts both readers. They must see everything that is written from now on. */
   static async start(load: Load): Promise<Followers> {
     const followers = new Followers(load);
     const { next } = await followers.#changesAfter(null);
     followers.#ended = Promise.all([followers.#followSettings(next), followers.#followRevocations()]);
-    // finish() reports failures; until then they are not unhandled.
+    // finish() reports rejections. This handler keeps them from being unhandled until then.
     followers.#ended.catch(() => undefined);
     return followers;
   }
 
-  /** Nobody writes any more: they read on to the end. @throws what broke one */
+  /**
+   * Lets the readers read to the end. No caller may write any more.
+   * @throws the error of a reader that failed
+   */
   async finish(): Promise<void> {
     this.#end.abort();
     await this.#ended;
@@ -52,8 +56,8 @@ export class Followers {
     }
   }
 
-  /** @throws {Error} when the position is refused, or nothing comes for too long */
-  async #changesAfter(after: string | null): Promise<{ changes: ToldChange[]; next: string }> {
+  /** @throws {Error} if the cursor is refused, or if there is no response for 90 s */
+  async #changesAfter(after: string | null): Promise<{ changes: FeedChange[]; next: string }> {
     const { caller, urls, admin } = this.#load.context;
     const query = new URLSearchParams({ subsystem: SUBSYSTEM, waitSeconds: String(WAIT_SECONDS) });
     if (after !== null) query.set('after', after);
@@ -64,8 +68,8 @@ export class Followers {
       finalStatuses: [400, 410],
     });
     if (response?.status !== 200)
-      throw new Error(`a reader of settings could not go on: ${response?.text ?? 'no response'}`);
-    return JSON.parse(response.text) as { changes: ToldChange[]; next: string };
+      throw new Error(`a reader of settings could not continue: ${response?.text ?? 'no response'}`);
+    return JSON.parse(response.text) as { changes: FeedChange[]; next: string };
   }
 
   async #followRevocations(): Promise<void> {
@@ -83,14 +87,14 @@ export class Followers {
     }
   }
 
-  /** @throws {Error} unless it is answered in time */
+  /** @throws {Error} on a timeout or an error status */
   async #revocationsSince(minDate: Date): Promise<{ revocations: Revocation[]; presentMs: number }> {
     const { urls, admin } = this.#load.context;
     const url = `${urls.auth}/auth/revocations?minDate=${minDate.toISOString()}`;
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { ...jsonRequest({ token: admin.token }), signal });
     const revocations = (await response.json()) as Revocation[];
-    if (!response.ok) throw new Error(`the list of revocations led to ${response.status}`);
+    if (!response.ok) throw new Error(`the response to the list of revocations was ${response.status}`);
     return { revocations, presentMs: Date.parse(response.headers.get('revocations-as-of') ?? '') };
   }
 }
@@ -100,15 +104,18 @@ interface Revocation {
   readonly identifier: string;
 }
 
-/** The time of a response by the clock that dates revocations. */
+/** The server time of a response. Revocations are dated by the same clock. */
 interface AsOf {
+  /** Time of reception by the local monotonic clock. */
   readonly receivedAtMs: number;
+  /** Server time, in ms since 1970. */
   readonly presentMs: number;
 }
 
 /**
- * Counts back from the lowest time seen within the overlap, or from the last one seen before. @param seen
- * forgets what is older
+ * The `minDate` of the next poll: 30 s before the lowest server time received in the last 30 s, because that
+ * clock may step back. If nothing was received in that time, the last server time before it is used.
+ * @param seen entries that are no longer needed are removed
  */
 function minDateAfter(seen: AsOf[]): Date {
   const sinceMs = performance.now() - OVERLAP_MS;

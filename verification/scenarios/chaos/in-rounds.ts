@@ -5,7 +5,12 @@ import { auditRun } from '#verification/audit/audit.ts';
 import type { Check } from '#verification/audit/check.ts';
 import { auditRevocationFeed, auditSettingsFeed } from '#verification/audit/feeds.ts';
 import { type Facts, gatherFacts } from '#verification/audit/gather.ts';
-import { auditLoggedDefects, auditLogs, auditTokens, auditTraffic } from '#verification/audit/replicas.ts';
+import {
+  auditLoggedDefects,
+  auditLogs,
+  auditTokens,
+  auditTraffic,
+} from '#verification/audit/responses-and-logs.ts';
 import { RETENTION_VARIABLES } from '#verification/oracle/retention/task-rows.ts';
 import type { Journal } from '#verification/traffic/journal.ts';
 import type { Load } from '#verification/traffic/load.ts';
@@ -14,7 +19,7 @@ import { drain } from '../drain.ts';
 import { seconds } from '../report.ts';
 import type { Result, Scenario } from '../scenario.ts';
 import type { Callers } from './callers.ts';
-import { Cluster, type ClusterOptions } from './cluster.ts';
+import { Testbed, type TestbedOptions } from './testbed.ts';
 import type { Followers } from './followers.ts';
 import { describeFault, type PlannedFault } from './plan.ts';
 import { Prometheus } from './prometheus.ts';
@@ -23,40 +28,39 @@ import { type RoundResult, runRounds } from './run.ts';
 
 const WARM_UP_MS = 2_000;
 
-/** A scenario of rounds: what runs, who calls, and what is done to it. */
+/** The parts in which scenarios of rounds differ. */
 export interface InRounds {
   readonly seed: number;
-  /** What, with the seed, gives the same run again. */
+  /** The flags that, with the seed, repeat the run. */
   readonly flags: string;
-  readonly servers: Omit<ClusterOptions, 'variables'>;
-  /** Has callers begin. */
-  readonly startCallers: (cluster: Cluster, seed: number) => Promise<Callers>;
+  readonly servers: Omit<TestbedOptions, 'variables'>;
+  /** Starts the callers. */
+  readonly startCallers: (testbed: Testbed, seed: number) => Promise<Callers>;
   readonly plan: readonly PlannedFault[];
-  /** True: a Prometheus watches the run. A folder: its dashboards are also drawn there. */
+  /** True: a Prometheus scrapes the run. A folder: the dashboards are also drawn there. */
   readonly prometheus: boolean | string;
 }
 
-/** Who calls, and what watches. */
+/** The callers, and the Prometheus if there is one. */
 interface Watched extends Callers {
   readonly prometheus: Prometheus | null;
 }
 
-export type RoundScenario = Scenario<Cluster, Watched, readonly RoundResult[]>;
+export type RoundScenario = Scenario<Testbed, Watched, readonly RoundResult[]>;
 
-/** What chaos, cluster and upgrade have in common: one round after the other under a load that goes on, and
- *  everything audited. */
+/** The common part of chaos, cluster and upgrade: rounds under a continuous load, then a full audit. */
 export function inRounds(options: InRounds): RoundScenario {
   const { seed, flags, servers, plan } = options;
   const file = `${basename(servers.dist)}-seed-${seed}-rounds-${plan.length}.json`;
   return {
     command: `npm run chaos -- --seed ${seed} ${flags}`,
     resultFile: `chaos/${file}`,
-    open: (report) => Cluster.open({ ...servers, variables: variablesFor(plan) }, report),
-    load: async (cluster, report) => {
-      await cluster.start(report);
-      const prometheus = options.prometheus === false ? null : await Prometheus.start(cluster);
-      await copyPublishedMessages(cluster.platform);
-      const callers = await options.startCallers(cluster, seed);
+    open: (report) => Testbed.open({ ...servers, variables: variablesFor(plan) }, report),
+    load: async (testbed, report) => {
+      await testbed.start(report);
+      const prometheus = options.prometheus === false ? null : await Prometheus.start(testbed);
+      await copyPublishedMessages(testbed.platform);
+      const callers = await options.startCallers(testbed, seed);
       await delay(WARM_UP_MS);
       return { ...callers, prometheus };
     },
@@ -80,35 +84,36 @@ export function inRounds(options: InRounds): RoundScenario {
   };
 }
 
-/** What replicas are told, so that what happens in them within hours happens within the run. */
+/** Variables of the replicas. For `expired-rows` they make purges frequent enough for the run. */
 function variablesFor(plan: readonly PlannedFault[]): Variables {
   return plan.some(({ kind }) => kind === 'expired-rows') ? RETENTION_VARIABLES : {};
 }
 
 async function auditAll(
-  cluster: Cluster,
+  testbed: Testbed,
   { load: { journal, traffic, zones }, followers }: Callers,
   rounds: readonly RoundResult[],
 ): Promise<Check[]> {
-  const replicas = cluster.replicas.map(({ name, label, program }) => ({
+  const replicas = testbed.replicas.map(({ name, label, program }) => ({
     service: name.service,
     label,
     url: program.url,
     log: () => program.log(),
   }));
-  const configured = new Map([...cluster.place.secrets.entries(), ...cluster.platform.secrets.entries()]);
+  const configured = new Map([...testbed.place.secrets.entries(), ...testbed.platform.secrets.entries()]);
   const faults = rounds.map(({ fault: { round, kind }, proof }) => ({ round, kind, proof }));
-  // Ask the replicas first: the audits below block this process, and the TCP proxies run in it.
+  // Check the replicas first: the audits below block this process, in which the TCP proxies run.
   const tokens = await auditTokens(replicas, journal);
-  const facts = await gatherFacts(cluster.platform);
+  const facts = await gatherFacts(testbed.platform);
   return [
-    ...auditRun(journal, facts, { zones, isUpgrade: cluster.isUpgrade }),
+    ...auditRun(journal, facts, { zones, isUpgrade: testbed.isUpgrade }),
     ...(followers === null ? [] : auditFeeds(followers, journal, facts)),
     tokens,
     auditLogs(replicas, configured, journal),
-    // Older releases log errors of their own: the purges of 1.0.0 lack rights.
-    auditLoggedDefects(cluster.isUpgrade ? cluster.presentLogs() : cluster.platform.logs()),
-    auditTraffic(traffic, faults, cluster.platform.logs()),
+    // In an upgrade only logs of the present build count: older releases log known errors, e.g. the purges of
+    // 1.0.0 lack privileges.
+    auditLoggedDefects(testbed.isUpgrade ? testbed.presentLogs() : testbed.platform.logs()),
+    auditTraffic(traffic, faults, testbed.platform.logs()),
   ];
 }
 
@@ -121,7 +126,7 @@ function auditFeeds(
   return [auditSettingsFeed(changes, history), auditRevocationFeed(revoked, revocations)];
 }
 
-/** @param drawn a folder: dashboards are drawn there */
+/** @param drawn folder in which dashboards are drawn, if it is a string */
 async function auditWatched(
   prometheus: Prometheus | null,
   rounds: readonly RoundResult[],
@@ -142,8 +147,8 @@ function shownOf(
   const { attempts, lostResponses, outcomes, longestMs } = traffic;
   const { repeatedMessages, slowestRevocationMs } = journal;
   const remark =
-    `${attempts} requests, ${lostResponses} responses thrown away by their callers, ${repeatedMessages} messages published twice; ` +
-    `a revoked token was accepted for ${seconds(slowestRevocationMs)} at most`;
+    `${attempts} requests, ${lostResponses} responses discarded by their callers, ${repeatedMessages} messages published twice; ` +
+    `a revoked token was accepted for at most ${seconds(slowestRevocationMs)}`;
   return {
     blocks: [...roundTables(rounds), [remark]],
     success: `seed ${seed}: nothing lost, nothing twice`,

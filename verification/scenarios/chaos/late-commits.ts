@@ -1,9 +1,10 @@
 import type { TestPlatform } from '#platform/test-platform.ts';
 
-/** Has some writes of settings be committed a while after they drew their identifier in the history, so that
- *  later ones pass them by: a
- *  feed that counts identifiers would leave them out. Each caller's own settings have no other writer, so the
- *  delay blocks nobody. */
+/**
+ * Delays the commit of some writes of settings by 300 ms after they drew their identifier in the history.
+ * Writes with higher identifiers commit first, so a feed that only compares identifiers would skip the
+ * delayed ones. Only settings with a single writer are delayed, so the delay blocks no other caller.
+ */
 export async function delaySomeCommits(platform: TestPlatform): Promise<void> {
   await platform.query(
     'settings',

@@ -10,23 +10,23 @@ import {
 } from './plan.ts';
 
 describe('planFaults', () => {
-  it('gives the same faults for the same seed and others for another', () => {
+  it('plans the same faults for the same seed and others for another', () => {
     expect(planFaults(7, 30)).toEqual(planFaults(7, 30));
     expect(planFaults(8, 30)).not.toEqual(planFaults(7, 30));
   });
 
-  it('has every kind once before any comes again', () => {
+  it('plans every kind once before any repeats', () => {
     const kinds = planFaults(1, 2 * FAULT_KINDS.length).map(({ kind }) => kind);
     expect(new Set(kinds.slice(0, FAULT_KINDS.length)).size).toBe(FAULT_KINDS.length);
     expect(new Set(kinds.slice(FAULT_KINDS.length)).size).toBe(FAULT_KINDS.length);
   });
 
-  it('takes each kind through all services in three goes', () => {
+  it('plans each kind once for each service within three rounds', () => {
     const services = planFaults(5, 3, ['rolling-restart']).map(({ replica }) => replica.service);
     expect(services.toSorted()).toEqual(['auth', 'settings', 'task']);
   });
 
-  it('comes only between a replica and a server that it talks to', () => {
+  it('pairs each replica only with servers that it connects to', () => {
     for (const { replica, dependency } of planFaults(3, 300)) {
       if (replica.service !== 'task') expect(dependency).not.toBe('broker');
       if (replica.service === 'auth') expect(dependency).toBe('database');
@@ -42,7 +42,7 @@ describe('planFaults', () => {
     expect(steps.slice(3).toSorted()).toEqual(of('roll-back'));
   });
 
-  it('plans what breaks nothing only if it is asked for', () => {
+  it('plans harmless kinds only if they are asked for', () => {
     expect(FAULT_KINDS).not.toContain('calm');
     expect(CLUSTER_FAULT_KINDS).not.toContain('expired-rows');
     const flags = ['--faults', 'calm,expired-rows'];
@@ -77,7 +77,7 @@ describe('describeFault', () => {
 });
 
 describe('parseChaosArguments', () => {
-  it('has every fault and the random seed unless told', () => {
+  it('defaults to every fault and the random seed', () => {
     expect(parseChaosArguments([], 42)).toEqual({
       rounds: 17,
       seed: 42,
@@ -95,18 +95,18 @@ describe('parseChaosArguments', () => {
     });
   });
 
-  it('takes the release that is to be upgraded', () => {
+  it('takes the release to upgrade from', () => {
     expect(parseChaosArguments(['--upgrade-from', 'f48af82'], 1)).toMatchObject({ upgradeFrom: 'f48af82' });
   });
 
-  it('has the faults of three machines with --cluster', () => {
+  it('defaults to the faults of three machines with --cluster', () => {
     expect(parseChaosArguments(['--cluster'], 1)).toMatchObject({
       cluster: true,
       faults: CLUSTER_FAULT_KINDS,
     });
   });
 
-  it('has a pooler with --cluster', () => {
+  it('accepts a pooler with --cluster', () => {
     expect(parseChaosArguments(['--cluster', '--pooler'], 1)).toMatchObject({ pooler: true });
   });
 

@@ -3,7 +3,7 @@ import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { Random } from '#platform/random.ts';
 import { seconds } from '../report.ts';
 
-/** One of the two processes of a service. */
+/** The name of one of the two replicas of a service. */
 export interface ReplicaName {
   readonly service: ServiceName;
   readonly letter: 'a' | 'b';
@@ -16,7 +16,7 @@ export const REPLICA_NAMES: readonly ReplicaName[] = SERVICE_NAMES.flatMap((serv
   (['a', 'b'] as const).map((letter) => ({ service, letter })),
 );
 
-/** Which servers each service talks to. */
+/** The servers that each service connects to. */
 export const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> = {
   auth: ['database'],
   settings: ['database', 'auth'],
@@ -24,14 +24,14 @@ export const DEPENDENCIES: Readonly<Record<ServiceName, readonly Dependency[]>> 
 };
 
 /**
- * What a fault hits: one process, both of a service in turn, connections to a dependency, or a server that
- * all depend on.
+ * The target of a fault: one replica, both replicas of a service in turn, connections to a dependency, or a
+ * server that all replicas share.
  */
 type Target = 'replica' | 'service' | 'connections' | 'server';
 
 /**
- * Every fault: what it hits, and its shortest and longest duration in ms. A frozen replica outlives
- * heartbeats (twice 5 s) and, at its longest, the wait for a statement's result (12 s).
+ * Every fault, with its target and its minimum and maximum duration in ms. A replica may be frozen for longer
+ * than AMQP heartbeats (two of 5 s) and than the timeout of a statement (12 s).
  */
 const FAULTS = {
   'kill-replica': ['replica', 0, 0],
@@ -73,31 +73,31 @@ export type FaultKind = keyof typeof FAULTS;
 const KINDS = Object.keys(FAULTS) as readonly FaultKind[];
 const FIRST_OF_CLUSTER = KINDS.indexOf('broker-node-kill');
 const END_OF_CLUSTER = KINDS.indexOf('upgrade');
-/** They break nothing, and come only where they are asked for. */
+/** Kinds that break nothing. They are planned only if `--faults` names them. */
 const HARMLESS_KINDS = ['calm', 'expired-rows'] as const satisfies readonly FaultKind[];
-/** What chance chooses from on one machine. */
+/** The default kinds on one machine. */
 export const FAULT_KINDS = KINDS.slice(0, FIRST_OF_CLUSTER);
-/** What chance chooses from on three machines: their network is broken where it is, not in proxies. */
+/** The default kinds on three machines. They break the network itself, because there are no proxies. */
 export const CLUSTER_FAULT_KINDS: readonly FaultKind[] = [
   ...(['kill-replica', 'kill-starved-replica', 'freeze-replica', 'rolling-restart'] as const),
   ...KINDS.slice(FIRST_OF_CLUSTER, END_OF_CLUSTER),
 ];
 
-/** One fault of a run, with everything that chance decides about it. */
+/** One fault of a run, with all its random choices. */
 export interface PlannedFault {
   readonly round: number;
   readonly kind: FaultKind;
   readonly replica: ReplicaName;
-  /** The other end of the connections that a network fault breaks. */
+  /** The server whose connections a network fault breaks. */
   readonly dependency: Dependency;
-  /** Network faults: true hits every replica of every service, false only `replica`. */
+  /** For network faults. True: hits all replicas that use `dependency`. False: hits only `replica`. */
   readonly everywhere: boolean;
   readonly lastsMs: number;
 }
 
 /**
- * The faults of a run. Each kind comes once before any comes again, and each kind goes through the services
- * in turn, so that a short run covers much; order, targets and lengths are the seed's.
+ * Plans the faults of a run. Every kind comes once before any repeats, and each kind hits all services before
+ * it hits one again, so a short run covers much. The seed decides order, targets and durations.
  */
 export function planFaults(
   seed: number,
@@ -128,7 +128,9 @@ export function planFaults(
   return faults;
 }
 
-/** Every service to the present build, and back. The order is the seed's: nobody has promised one. */
+/**
+ * Plans the upgrade of every service, then its roll-back. The seed decides the order: no order is prescribed.
+ */
 export function planUpgrade(seed: number): PlannedFault[] {
   const random = new Random(seed);
   const kinds = ['upgrade', 'roll-back'] as const;
@@ -145,7 +147,7 @@ export function planUpgrade(seed: number): PlannedFault[] {
   }));
 }
 
-/** The fault in words, for progress lines and results. */
+/** Describes a fault for progress lines and results. */
 export function describeFault({ kind, replica, dependency, everywhere, lastsMs }: PlannedFault): string {
   const label = labelOf(replica);
   const targets: Readonly<Record<Target, string>> = {
@@ -162,7 +164,7 @@ export function labelOf({ service, letter }: ReplicaName): string {
   return `${service}-${letter}`;
 }
 
-/** The flags that give the same rounds again. @param all kinds that need not be named */
+/** The flags that repeat the rounds. @param all the default kinds, which need no flag */
 export function roundFlags(
   { rounds, faults }: Pick<ChaosArguments, 'rounds' | 'faults'>,
   all: readonly FaultKind[],
@@ -170,19 +172,16 @@ export function roundFlags(
   return `--rounds ${rounds}${faults === all ? '' : ` --faults ${faults.join(',')}`}`;
 }
 
-/** What the command line of `npm run chaos` says. */
+/** The command line of `npm run chaos`. */
 export interface ChaosArguments {
   readonly rounds: number;
   readonly seed: number;
   readonly faults: readonly FaultKind[];
   /** The folder of the build under test. */
   readonly dist: string;
-  /**
-   * The commit of a release: instead of being broken, a platform of it is upgraded to this build and rolled
-   * back.
-   */
+  /** The commit of a release. Instead of faults, the run upgrades it to this build and rolls it back. */
   readonly upgradeFrom?: string;
-  /** Has a Prometheus watch; a folder: and its dashboards drawn there. */
+  /** True: a Prometheus scrapes the run. A folder: the dashboards are also drawn there. */
   readonly prometheus?: true | string;
   /** Three machines with clustered servers instead of one server of each kind. */
   readonly cluster?: true;
@@ -193,38 +192,39 @@ export interface ChaosArguments {
 const EVERY_KIND = [...new Set([...FAULT_KINDS, ...CLUSTER_FAULT_KINDS, ...HARMLESS_KINDS])];
 const DESCRIPTION =
   'Starts PostgreSQL, RabbitMQ and two replicas of each service, breaks them while callers use them, and compares what was ' +
-  'acknowledged with what is there. Ends with 1 when anything was lost, done twice, out of order or got a wrong response.';
+  'acknowledged with what was stored and published. Exits with 1 if anything was lost, done twice, out of order or got a wrong response.';
 
 /**
- * @throws {ArgumentsError} on an unknown flag or an impossible value.
- * @param randomSeed used when none is named
+ * Parses the command line.
+ * @throws {ArgumentsError} for an unknown flag, an invalid value or an invalid combination
+ * @param randomSeed used without --seed
  */
 export function parseChaosArguments(args: readonly string[], randomSeed: number): ChaosArguments {
   const given = commandLine('npm run chaos', '[-- flags]', DESCRIPTION)
-    .option('--rounds <number>', 'faults, one after the other', wholeNumber, 17)
+    .option('--rounds <number>', 'number of faults, injected one after the other', wholeNumber, 17)
     .option(
       '--seed <number>',
-      'which faults, where, for how long, and what the load does (random)',
+      'decides order, targets and durations of the faults, and the load (random)',
       wholeNumber,
     )
     .option(
       '--faults <a,b>',
-      `only these: ${[...FAULT_KINDS, ...HARMLESS_KINDS].join(', ')}`,
+      `injects only these: ${[...FAULT_KINDS, ...HARMLESS_KINDS].join(', ')}`,
       someOf(EVERY_KIND),
     )
-    .option('--dist <folder>', 'another build', 'dist')
+    .option('--dist <folder>', 'folder of the build', 'dist')
     .option(
       '--upgrade-from <commit>',
-      'no faults: starts this release, migrates, rolls each service to the present build and back',
+      'injects no faults; starts this release, migrates, rolls each service to the present build and back',
     )
     .option(
       '--cluster',
-      `three machines with RabbitMQ, PostgreSQL and etcd each (Linux, root), and faults of ${CLUSTER_FAULT_KINDS.join(', ')}`,
+      `starts three machines with RabbitMQ, PostgreSQL and etcd each (Linux, root); injects ${CLUSTER_FAULT_KINDS.join(', ')}`,
     )
-    .option('--pooler', 'with --cluster: replicas called a reach PostgreSQL through a PgBouncer')
+    .option('--pooler', 'with --cluster: replicas "a" connect to PostgreSQL through a PgBouncer')
     .option(
       '--prometheus [folder]',
-      'has a Prometheus watch, and audits dashboards and alert rules; draws the dashboards where a folder is named',
+      'starts a Prometheus and audits dashboards and alert rules; draws the dashboards into the folder, if there is one',
     )
     .parse(args, { from: 'user' })
     .opts<Omit<ChaosArguments, 'faults' | 'seed'> & Partial<Pick<ChaosArguments, 'faults' | 'seed'>>>();
@@ -243,7 +243,6 @@ function checkCombination(given: Omit<ChaosArguments, 'seed'>): void {
       `${impossible.join(', ')}: ${given.cluster === true ? 'not' : 'only'} with --cluster.`,
     );
   if (given.cluster === true && given.upgradeFrom !== undefined)
-    throw new ArgumentsError('--cluster breaks servers and --upgrade-from breaks nothing: one of them.');
-  if (given.pooler === true && given.cluster !== true)
-    throw new ArgumentsError('--pooler: only with --cluster.');
+    throw new ArgumentsError('Use either --cluster or --upgrade-from.');
+  if (given.pooler === true && given.cluster !== true) throw new ArgumentsError('--pooler needs --cluster.');
 }

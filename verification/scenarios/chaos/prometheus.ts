@@ -10,19 +10,21 @@ import { findPrometheus } from '#platform/prometheus.ts';
 import { waitUntilReady } from '#platform/supervisor.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
 import { type Check, CheckBuilder } from '#verification/audit/check.ts';
-import type { Cluster } from './cluster.ts';
+import type { Testbed } from './testbed.ts';
 
-/** Runs last some minutes only. */
+/** Short, because runs last only a few minutes. */
 const INTERVAL = '1s';
 const READY_TIMEOUT_MS = 30_000;
-/** Of a line in a picture. */
+/** Number of points of a line in a drawn dashboard. */
 const POINTS = 80;
-/** A rate needs two values, and some things are first done by the audit itself. */
+/** Time to wait for data: a rate needs two samples, and some metrics first change during the audit itself. */
 const SCRAPED_TWICE = { timeoutMs: 5_000, intervalMs: 500 };
-/** What no run does: sign with an asymmetric key, limit rates, publish what no queue wants. */
+/**
+ * Metrics without data in a run: no run activates a signing key, hits a rate limit or has a message returned.
+ */
 const MAY_BE_EMPTY = /auth_signing_key_activated|auth_token_rate_limited|messaging_returned/;
 
-interface Answer<T> {
+interface ApiResponse<T> {
   readonly data: T;
 }
 
@@ -35,17 +37,17 @@ export class Prometheus {
     this.#url = url;
   }
 
-  /** It ends with the cluster. @throws {FriendlyError} where there is none */
-  static async start(cluster: Cluster): Promise<Prometheus> {
+  /** Starts a Prometheus that ends with the testbed. @throws {FriendlyError} if there is none on the PATH */
+  static async start(testbed: Testbed): Promise<Prometheus> {
     const command = findPrometheus('prometheus');
     if (command === null)
-      throw new FriendlyError('There is no prometheus on the PATH; .ci/install promtool brings it.');
-    const { folder: parent, supervisor } = cluster.place;
+      throw new FriendlyError('There is no prometheus on the PATH; .ci/install promtool installs it.');
+    const { folder: parent, supervisor } = testbed.place;
     const folder = join(parent, 'prometheus');
     mkdirSync(folder);
     const [port = 0] = await findFreePorts(1);
     writeFileSync(join(folder, 'rules.yaml'), stringify(promptRules()));
-    writeFileSync(join(folder, 'prometheus.yaml'), stringify(configuration(cluster, folder)));
+    writeFileSync(join(folder, 'prometheus.yaml'), stringify(configuration(testbed, folder)));
     const args = [
       `--config.file=${folder}/prometheus.yaml`,
       `--storage.tsdb.path=${folder}/data`,
@@ -59,8 +61,9 @@ export class Prometheus {
   }
 
   /**
-   * Each query of each dashboard has data (but for those of what no run does), each rule can be evaluated.
-   * @param alerts that must have fired
+   * Checks that each dashboard query has data (except for `MAY_BE_EMPTY`), and that each rule can be
+   * evaluated.
+   * @param alerts names of alerts that must have fired
    */
   async audit(alerts: readonly string[]): Promise<Check> {
     const check = new CheckBuilder('dashboards: each query has data; rules are evaluated');
@@ -72,7 +75,7 @@ export class Prometheus {
       ),
     );
     for (const { name, expr } of queries) {
-      // Alerts come and go.
+      // An alert may no longer be active, so look back.
       const query = expr.includes('ALERTS') ? `last_over_time((${expr})[1h:1s])` : expr;
       const expectData = async (): Promise<void> => {
         if ((await this.#query(query)).length === 0) throw new Error(`${name}: no data from ${expr}`);
@@ -91,7 +94,7 @@ export class Prometheus {
     return check.done(queries.length + rules.length, queries.length + rules.length);
   }
 
-  /** Draws each dashboard, from the beginning until now, into a file of its name. */
+  /** Draws each dashboard, from the start of the run until now, into an SVG file named by its uid. */
   async draw(folder: string): Promise<void> {
     mkdirSync(folder, { recursive: true });
     for (const { uid, title, panels } of DASHBOARDS) {
@@ -127,11 +130,11 @@ export class Prometheus {
   async #get<T>(path: string): Promise<T> {
     const response = await fetch(`${this.#url}${path}`);
     if (!response.ok) throw new Error(`Prometheus: ${await response.text()}`);
-    return ((await response.json()) as Answer<T>).data;
+    return ((await response.json()) as ApiResponse<T>).data;
   }
 }
 
-/** The alert rules without the time for which a condition must hold: a run is too short for it. */
+/** The alert rules with `for: 0s`: a run is too short for the time for which a condition must hold. */
 function promptRules(): object {
   const groups = ruleGroups().groups.map(({ name, rules }) => ({
     name,
@@ -140,8 +143,8 @@ function promptRules(): object {
   return { groups };
 }
 
-/** As docker/prometheus/prometheus.yaml, with the replicas of this run. */
-function configuration({ replicas }: Cluster, folder: string): object {
+/** The configuration of docker/prometheus/prometheus.yaml, with the replicas of this run. */
+function configuration({ replicas }: Testbed, folder: string): object {
   const jobs = [...new Set(replicas.map(({ name }) => name.service))];
   return {
     global: { scrape_interval: INTERVAL, scrape_timeout: INTERVAL, evaluation_interval: INTERVAL },

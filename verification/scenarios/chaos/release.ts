@@ -9,13 +9,13 @@ const NPM_INSTALL = ['install', '--include=dev', '--no-audit', '--no-fund', '--p
 const NPM_TIMEOUT_MS = 90_000;
 
 /**
- * Builds an earlier commit with its own tools, beside the present build, and gives the folder.
- * @throws {FriendlyError} without the commit
+ * Builds an earlier commit with its own tools, in dist/releases, and returns the folder of the build.
+ * @throws {FriendlyError} if the checkout does not have the commit
  */
 export function buildRelease(commit: string, report: (line: string) => void): string {
   const folder = join(WORKSPACE, 'dist/releases', commit);
   if (!existsSync(join(folder, 'package-lock.json'))) unpack(commit, folder);
-  report(`${commit}: its packages, as far as this checkout has others`);
+  report(`installing the packages in which ${commit} differs from this checkout`);
   installPackages(folder, report);
   report(`building ${commit}`);
   execFileSync(process.execPath, ['tools/build/bundle.ts', ...PROJECT_ROOTS], { cwd: folder });
@@ -35,8 +35,9 @@ function unpack(commit: string, folder: string): void {
 }
 
 /**
- * Starts from the packages of this checkout, so that npm fetches only those that differ; without a registry
- * the release is built with those of this checkout. npm replaces whole files: what is linked stays.
+ * Installs the release's packages. Starts from hard links to those of this checkout, so that npm fetches only
+ * those that differ. npm replaces whole files, so the originals do not change. Without a registry the release
+ * is built with the packages of this checkout.
  */
 function installPackages(folder: string, report: (line: string) => void): void {
   if (!existsSync(join(folder, 'node_modules')))
@@ -45,7 +46,7 @@ function installPackages(folder: string, report: (line: string) => void): void {
     execFileSync('npm', NPM_INSTALL, { cwd: folder, timeout: NPM_TIMEOUT_MS, stdio: 'pipe' });
   } catch (error) {
     report(
-      `npm cannot fetch the packages in which the release differs; built without them: ${String(error)}`,
+      `npm cannot fetch the packages in which the release differs; it is built with those of this checkout: ${String(error)}`,
     );
   }
 }

@@ -12,11 +12,11 @@ const ROUNDS = planFaults(7, 2, ['kill-replica']).map((fault, index) => ({
 describe('roundTables', () => {
   const text = roundTables(ROUNDS).flat().join('\n');
 
-  it('counts only faults that were seen to take place', () => {
+  it('counts only faults that were observed', () => {
     expect(text).toMatch(/^kill-replica +1 +2\.0 s \/ 2\.0 s$/m);
   });
 
-  it('has the median and the longest pause of each kind of request', () => {
+  it('shows the median and the longest pause of each kind of request', () => {
     expect(text).toMatch(/^kill-replica +1\.0 s \/ 1\.0 s$/m);
   });
 });

@@ -2,10 +2,7 @@ import { textTable } from '#platform/command-line.ts';
 import { seconds } from '../report.ts';
 import type { RoundResult } from './run.ts';
 
-/**
- * What became of each fault: how often it was injected, how soon replicas were ready, how long callers
- * paused.
- */
+/** Tables by fault: number of injections, time until all replicas were ready, longest pauses of callers. */
 export function roundTables(rounds: readonly RoundResult[]): string[][] {
   return [
     textTable(['fault', 'injected', 'ready again after (median / longest)'], faultRows(rounds)),
@@ -37,7 +34,7 @@ function byFault(rounds: readonly RoundResult[]): [fault: string, of: RoundResul
   return names.map((name) => [name, rounds.filter(({ fault }) => fault.kind === name)]);
 }
 
-/** Median and longest. */
+/** E.g. `1.0 s / 2.5 s`: median and longest. */
 function spread(times: readonly number[]): string {
   const sorted = times.toSorted((left, right) => left - right);
   return `${seconds(sorted[Math.floor(sorted.length / 2)] ?? 0)} / ${seconds(sorted.at(-1) ?? 0)}`;

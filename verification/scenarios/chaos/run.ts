@@ -4,10 +4,10 @@ import type { Load } from '#verification/traffic/load.ts';
 import { atHorizon } from '#verification/traffic/recurrences.ts';
 import { createSchedule } from '#verification/traffic/tasks.ts';
 import { plantTriggers } from '#verification/traffic/triggers.ts';
-import { until } from '../drain.ts';
+import { pollUntil } from '../drain.ts';
 import { seconds } from '../report.ts';
 import type { Report } from '../scenario.ts';
-import type { Cluster } from './cluster.ts';
+import type { Testbed } from './testbed.ts';
 import { injectFault } from './faults.ts';
 import { describeFault, type PlannedFault } from './plan.ts';
 
@@ -17,42 +17,42 @@ const BETWEEN_ROUNDS_MS = 1_500;
 const TRIGGERS_PER_ROUND = 12;
 const RECOVERY_LIMIT_MS = 60_000;
 
-/** Breaks a platform under load, one fault after the other. */
+/** Injects the planned faults under load, one after the other. */
 export async function runRounds(
-  cluster: Cluster,
+  testbed: Testbed,
   load: Load,
   plan: readonly PlannedFault[],
   report: Report,
 ): Promise<RoundResult[]> {
   const rounds: RoundResult[] = [];
   for (const fault of plan) {
-    const round = await runRound(cluster, load, fault);
+    const round = await runRound(testbed, load, fault);
     rounds.push(round);
     report(describeRound(round, plan.length));
   }
   return rounds;
 }
 
-async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
+async function runRound(testbed: Testbed, load: Load, fault: PlannedFault) {
   const { journal, traffic } = load;
   const before = journal.acknowledged;
-  const [eachMinute] = await plantTriggers(cluster.platform, journal, load.zones, TRIGGERS_PER_ROUND);
-  // This schedule gains an instance each minute only if that trigger's fires really generate.
+  const [eachMinute] = await plantTriggers(testbed.platform, journal, load.zones, TRIGGERS_PER_ROUND);
+  // This schedule gains an instance each minute only if the fires of that trigger generate instances.
   if (eachMinute !== undefined)
     await createSchedule(load.context, eachMinute.facilityId, { kind: atHorizon() });
   traffic.phase = fault.kind;
   traffic.watchPauses();
-  // What was seen of the fault from outside; null: it could not be injected.
-  const proof = await injectFault({ cluster, load, fault }).catch((error: unknown) => {
+  // The observed effect of the fault. Null: it could not be injected.
+  const proof = await injectFault({ testbed, load, fault }).catch((error: unknown) => {
     journal.violations.push(`round ${fault.round}, ${describeFault(fault)}: ${String(error)}`);
     return null;
   });
   const healedAtMs = performance.now();
-  await untilHealthy(cluster, journal, fault);
+  await untilHealthy(testbed, journal, fault);
   const recoveredAfterMs = performance.now() - healedAtMs;
   traffic.phase = `after ${fault.kind}`;
-  if (cluster.isClustered)
-    await cluster.engines.untilWhole().catch((error: unknown) => {
+  if (testbed.isClustered)
+    await testbed.engines.untilHealthy().catch((error: unknown) => {
       journal.violations.push(`round ${fault.round}, after ${describeFault(fault)}: ${String(error)}`);
     });
   await delay(BETWEEN_ROUNDS_MS);
@@ -61,13 +61,13 @@ async function runRound(cluster: Cluster, load: Load, fault: PlannedFault) {
 }
 
 /**
- * Waits until every replica says that it is ready, and the balancers know. A replica that ended by itself is
- * a finding.
+ * Waits until every replica is ready and its balancer knows. A timeout is recorded as a violation. A replica
+ * that ended by itself is restarted, and recorded as a violation.
  */
-async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFault): Promise<void> {
-  const { replicas } = cluster;
+async function untilHealthy(testbed: Testbed, journal: Journal, fault: PlannedFault): Promise<void> {
+  const { replicas } = testbed;
   let unready: string[] = [];
-  const isHealthy = await until(100, RECOVERY_LIMIT_MS, async () => {
+  const isHealthy = await pollUntil(100, RECOVERY_LIMIT_MS, async () => {
     const states = await Promise.all(replicas.map(({ program }) => program.isReady()));
     unready = replicas.filter((_, index) => states[index] === false).map(({ label }) => label);
     for (const { label, program } of replicas) {
@@ -75,7 +75,7 @@ async function untilHealthy(cluster: Cluster, journal: Journal, fault: PlannedFa
       journal.violations.push(`${label} ended by itself during ${describeFault(fault)}`);
       await program.spawn();
     }
-    return unready.length === 0 && cluster.isBalanced();
+    return unready.length === 0 && testbed.isBalanced();
   });
   if (isHealthy) return;
   const after = `${seconds(RECOVERY_LIMIT_MS)} after ${describeFault(fault)}`;

@@ -26,11 +26,13 @@ import type { BeforeDisaster } from './restored.ts';
 const WARM_UP_MS = 3_000;
 const LOAD_MS = 5_000;
 /**
- * So many schedules are acknowledged while the scheduling service stands still, so that their events are on
- * their way at the instant.
+ * Number of schedules that are created while the scheduling service is stopped, so that their events are in
+ * transit at the instant.
  */
-const EVENTS_ON_THEIR_WAY = 20;
-/** The instant is rounded to ms; what is committed within so many ms after it may be there or not. */
+const EVENTS_IN_TRANSIT = 20;
+/**
+ * Distance of the instant from the copy of the journal. Writes committed within it may be restored or not.
+ */
 const MARGIN_MS = 50;
 const TRIGGERS = 12;
 const RECOVERY_LIMIT_MS = 120_000;
@@ -41,32 +43,33 @@ const RETURN_LIMIT_MS = 20_000;
 const INBOX = 'SELECT message_id AS id FROM task.inbox';
 const RECOVERING = 'SELECT count(*)::int AS rows WHERE pg_is_in_recovery()';
 
-/** What was known at the instant and when the load had ended. */
+/** The state at the instant, and at the end of the load. */
 export interface Past {
-  /** As PostgreSQL reads it. */
+  /** In PostgreSQL's format for `recovery_target_time`. */
   readonly instant: string;
-  /** When the journal was copied, a moment before the instant. */
-  readonly thenMs: number;
-  readonly then: Journal;
-  readonly takenAtInstant: ReadonlySet<string>;
-  /** Of a watcher of settings when the load had ended. */
+  /** Time of the copy of the journal, just before the instant, in ms of the journal's clock. */
+  readonly journalCopiedAtMs: number;
+  readonly journalAtInstant: Journal;
+  readonly consumedAtInstant: ReadonlySet<string>;
+  /** The cursor of a watcher of settings at the end of the load. */
   readonly position: string;
 }
 
-/** What was seen on the way, for the audit. */
+/** Observations during the drill, for the audit. */
 export interface DrillNotes {
   readonly past: Past;
   readonly before: BeforeDisaster;
   /** The load after the restore. */
   readonly second: Load;
   readonly checks: readonly Check[];
-  /** What reconciliation wrote. */
+  /** The output of the reconciliation. */
   readonly reconciled: string;
 }
 
-/** A platform, and what happens to it: it is backed up under load, loses its database and its broker's
- *  content, and is restored to an
- *  instant. */
+/**
+ * A platform that is backed up under load, loses its database and the broker's contents, and is restored to
+ * an instant.
+ */
 export class Disaster implements Stage {
   readonly platform: TestPlatform;
   readonly #servers: PrivateServers;
@@ -81,7 +84,7 @@ export class Disaster implements Stage {
     this.#variables = { ADMIN_URL: servers.postgresql.url, PGDATA, ARCHIVE, BACKUP };
   }
 
-  /** Servers, and a platform without programs. */
+  /** Starts the servers and creates a platform. Its programs start later. */
   static async open(report: Report): Promise<Disaster> {
     const servers = await PrivateServers.open({}, report);
     return new Disaster(servers, await servers.createPlatform(), report);
@@ -91,7 +94,7 @@ export class Disaster implements Stage {
     return this.#servers.close();
   }
 
-  /** PostgreSQL's log is archived from now on; programs and callers start. */
+  /** Enables the archiving of PostgreSQL's write-ahead log, then starts programs and callers. */
   async start(seed: number): Promise<Load> {
     const { postgresql, place } = this.#servers;
     makeOwnedFolder(this.#variables.ARCHIVE, place.runAs);
@@ -102,11 +105,11 @@ export class Disaster implements Stage {
     await watchApplications(this.platform, 'business_unit_facilities');
     await copies.copyPublishedMessages(this.platform);
     const load = await this.#load(seed);
-    load.startLives();
+    load.startScheduleChanges();
     return load;
   }
 
-  /** @param seed decides what the load after the restore does */
+  /** Backs up, destroys, restores and restarts the platform. @param seed of the load after the restore */
   async happen(load: Load, seed: number): Promise<DrillNotes> {
     const past = await this.#useAndBackUp(load);
     const before = await this.#stopPrograms(past);
@@ -128,25 +131,25 @@ export class Disaster implements Stage {
     report(`base backup taken under load in ${backedUp()}`);
     await plantTriggers(platform, load.journal, load.zones, TRIGGERS);
     await delay(LOAD_MS);
-    await load.finishLives();
+    await load.finishScheduleChanges();
     const scheduling = platform.programAt(platform.url('scheduling'));
     const schedules = countAcknowledged(load.journal);
     scheduling.signal('SIGSTOP');
     await eventually(() => {
       const created = countAcknowledged(load.journal) - schedules;
-      if (created < EVENTS_ON_THEIR_WAY) throw new Error(`only ${created} schedules were acknowledged`);
+      if (created < EVENTS_IN_TRANSIT) throw new Error(`only ${created} schedules were acknowledged`);
     });
-    const takenAtInstant = await this.#readInbox();
-    const then = structuredClone<Journal>(load.journal);
-    const thenMs = performance.now();
+    const consumedAtInstant = await this.#readInbox();
+    const journalAtInstant = structuredClone<Journal>(load.journal);
+    const journalCopiedAtMs = performance.now();
     const instant = timestamp(Date.now() + MARGIN_MS);
     report(`the instant, ${instant}: ${load.journal.acknowledged} writes acknowledged`);
     await delay(LOAD_MS);
     scheduling.signal('SIGCONT');
     await load.finish();
-    report(`the load goes on to ${load.journal.acknowledged} writes`);
+    report(`the load went on to ${load.journal.acknowledged} writes`);
     const position = await this.#watchSettings('');
-    return { instant, thenMs, then, takenAtInstant, position: position.next };
+    return { instant, journalCopiedAtMs, journalAtInstant, consumedAtInstant, position: position.next };
   }
 
   async #load(seed: number): Promise<Load> {
@@ -155,24 +158,25 @@ export class Disaster implements Stage {
     return load;
   }
 
-  async #stopPrograms({ takenAtInstant }: Past): Promise<BeforeDisaster> {
+  async #stopPrograms({ consumedAtInstant }: Past): Promise<BeforeDisaster> {
     const platform = this.platform;
     await Promise.all(platform.programs.map((program) => program.stop()));
     const published = await copies.readPublishedMessages(platform);
-    const takenAtEnd = await this.#readInbox();
+    const consumedAtEnd = await this.#readInbox();
     const inQueues = new Set<string>();
     const expectAll = async (): Promise<void> => {
       for (const id of await messageIdsInQueues(platform)) inQueues.add(id);
       const toTask = published.filter(({ name }) => SENT_TO_TASK.includes(name));
-      const missing = toTask.filter(({ messageId: id }) => !takenAtEnd.has(id) && !inQueues.has(id));
-      if (missing.length > 0) throw new Error(`${missing.length} messages are nowhere`);
+      const missing = toTask.filter(({ messageId: id }) => !consumedAtEnd.has(id) && !inQueues.has(id));
+      if (missing.length > 0)
+        throw new Error(`${missing.length} messages are neither consumed nor in a queue`);
     };
-    // The broker takes its time to put back what a consumer had not acknowledged. What never comes is a
-    // finding of the audit.
+    // The broker may need some time to requeue unacknowledged deliveries. The audit reports those that stay
+    // missing.
     await eventually(expectAll, { timeoutMs: RETURN_LIMIT_MS }).catch((error: Error) =>
       this.#report(error.message),
     );
-    return { takenAtInstant, takenAtEnd, inQueues, published };
+    return { consumedAtInstant, consumedAtEnd, inQueues, published };
   }
 
   async #readInbox(): Promise<Set<string>> {
@@ -182,7 +186,7 @@ export class Disaster implements Stage {
 
   async #destroy(): Promise<void> {
     const { postgresql } = this.#servers;
-    // The archive has to reach beyond the instant; elsewhere archive_timeout sees to that.
+    // The archive must reach beyond the instant. In production archive_timeout ensures that.
     await postgresql.query('postgres', 'SELECT pg_switch_wal()');
     await this.#untilNone(WAITING_FOR_ARCHIVE);
     await postgresql.crash();
@@ -191,7 +195,7 @@ export class Disaster implements Stage {
       await bus.deleteVhost();
       await bus.createVhost();
     }
-    this.#report('every program is stopped, the data folder is gone, the virtual hosts are empty');
+    this.#report('all programs are stopped, the data folder is deleted, the virtual hosts are empty');
   }
 
   async #restore(instant: string): Promise<void> {
@@ -206,13 +210,16 @@ export class Disaster implements Stage {
     for (const program of this.platform.programs) program.setVariables({ CURSOR_HMAC_KEY });
   }
 
-  /** Starts what was running, and does what the page says. Returns what reconciliation wrote. */
+  /**
+   * Restarts all programs, runs the reconciliation and republishes business-unit changes, as
+   * docs/operations.md prescribes. Returns the output of the reconciliation.
+   */
   async #startAgain(published: readonly copies.PublishedMessage[]): Promise<string> {
     const platform = this.platform;
     const ready = stopwatch();
     await copies.copyPublishedMessages(platform);
     await Promise.all(platform.programs.map((program) => program.start()));
-    this.#report(`every program is ready after ${ready()}`);
+    this.#report(`all programs are ready after ${ready()}`);
     const { output, exitCode } = await platform.runToEnd(
       'reconcile',
       ['dist/apps/task-service/admin.js', 'reconcile', '--apply'],
@@ -226,25 +233,28 @@ export class Disaster implements Stage {
     return output;
   }
 
-  /** auth-service must not serve with another key for its secrets, and has to say why. */
+  /** auth-service must not become ready with a different SECRET_ENCRYPTION_KEY, and must log the reason. */
   async #tryOtherKey(): Promise<Check> {
-    const check = new CheckBuilder('secrets: another key is refused by name');
+    const check = new CheckBuilder('secrets: a different key is refused, with the reason');
     const variables = { SECRET_ENCRYPTION_KEY: randomBytes(32).toString('base64url') };
     const program = this.platform.makeService('auth', { name: 'auth-service-other-key', variables });
     this.platform.programs.pop();
     await program.spawn();
     const readiness = await eventually(async () => (await fetch(`${program.url}/health/ready`)).text());
     await program.stop();
-    if (!/"signing-keys":"failed"/.test(readiness)) check.wrong(`it said ${readiness}`);
-    if (!program.log().includes('cannot be decrypted')) check.wrong('its log does not say why');
+    if (!/"signing-keys":"failed"/.test(readiness)) check.wrong(`the readiness was ${readiness}`);
+    if (!program.log().includes('cannot be decrypted')) check.wrong('the log does not contain the reason');
     return check.done(1, 1);
   }
 
-  /** Whoever watched settings has seen changes that are undone: they must start over, by themselves. */
+  /**
+   * A watcher of settings has seen changes that are now undone. Its old cursor must be refused, so it starts
+   * over.
+   */
   async #tryOldPosition(position: string): Promise<Check> {
-    const check = new CheckBuilder('settings: a position of after the instant is refused');
+    const check = new CheckBuilder('settings: a cursor from after the instant is refused');
     const { status } = await this.#watchSettings(position);
-    if (status !== 400 && status !== 410) check.wrong(`it was answered with ${status}`);
+    if (status !== 400 && status !== 410) check.wrong(`the response was ${status}`);
     const revisions = await this.platform.query<{ advanced: boolean }>('settings', REVISION_ADVANCED);
     if (revisions[0]?.advanced !== true) check.wrong('the sequence of revisions was not advanced');
     return check.done(1, 1);
@@ -274,19 +284,19 @@ export class Disaster implements Stage {
 }
 
 /**
- * As `recovery_target_time` takes it: no T, and no Z, because names of zones are not known yet when it is
+ * Formats an instant for `recovery_target_time`: without T, and without Z, which is not yet known when it is
  * read.
  */
 function timestamp(atMs: number): string {
   return new Date(atMs).toISOString().replace('T', ' ').replace('Z', '+00');
 }
 
-/** How many schedules were acknowledged. */
+/** Counts the acknowledged schedules. */
 function countAcknowledged({ schedules }: Journal): number {
   return schedules.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null).length;
 }
 
-/** Says how long it has been running, e.g. `1.2 s`. */
+/** Returns a function that returns the time since this call, e.g. `1.2 s`. */
 function stopwatch(): () => string {
   const startedAtMs = performance.now();
   return () => `${((performance.now() - startedAtMs) / 1_000).toFixed(1)} s`;
@@ -297,8 +307,8 @@ const PAGE = join(WORKSPACE, 'docs/operations.md');
 const HEADING = '### To an instant';
 
 /**
- * The commands of the page's section, block by block as it has them.
- * @throws {Error} when there are not three blocks
+ * Reads the four blocks of commands from the section in docs/operations.md.
+ * @throws {Error} if the section does not have exactly four blocks
  */
 function documentedCommands(): Record<'archive' | 'backUp' | 'restore' | 'advance', string> {
   const [section = ''] = (readFileSync(PAGE, 'utf8').split(`\n${HEADING}\n`)[1] ?? '').split(/\n##+ /);
@@ -315,7 +325,10 @@ function documentedCommands(): Record<'archive' | 'backUp' | 'restore' | 'advanc
   return { archive, backUp, restore, advance };
 }
 
-/** Runs commands in a shell that ends at the first failure. @throws {Error} with what they wrote */
+/**
+ * Runs commands in a shell that exits at the first failure.
+ * @throws {Error} with the output of the commands
+ */
 async function runCommands(commands: string, variables: Variables, runAs: RunAs | null): Promise<void> {
   const path = [findPsql(cacheFolder()), process.env['PATH']].join(':');
   const env = { PATH: path, LC_ALL: 'C', ...variables };

@@ -11,7 +11,7 @@ const operation = (id: string, invokedAtMs: number, acknowledgedAtMs: number | n
 const INSTANT_MS = 1_000;
 
 describe('journalAt', () => {
-  it('keeps what was acknowledged, lets what was under way be either, and forgets what was asked for later', () => {
+  it('keeps acknowledged operations, marks those in progress as unacknowledged and drops later ones', () => {
     const [then, now] = [new Journal(), new Journal()];
     now.settings.push(
       operation('kept', 900, 950),
@@ -28,7 +28,7 @@ describe('journalAt', () => {
     ]);
   });
 
-  it('keeps the rotations of the instant, with what became of the session', () => {
+  it('keeps the rotations up to the instant, with the final end of the session', () => {
     const [then, now] = [new Journal(), new Journal()];
     const first = { presented: 'a', received: 'b' };
     then.sessions.push({ firstJti: 'a', rotations: [first], end: 'alive' });
@@ -44,7 +44,7 @@ describe('journalAt', () => {
 });
 
 describe('joinJournals', () => {
-  it('puts the second after the first', () => {
+  it('appends the second to the first', () => {
     const [first, second] = [new Journal(), new Journal()];
     first.settings.push(operation('1', 1, 2));
     second.settings.push(operation('2', 3, 4));
@@ -79,60 +79,60 @@ describe('adjustFacts', () => {
   } as unknown as Facts;
   const before: BeforeDisaster = {
     published: [created('1', 'kept'), created('2', 'repeated'), created('9', 'undone')],
-    takenAtInstant: new Set(),
-    takenAtEnd: new Set(),
+    consumedAtInstant: new Set(),
+    consumedAtEnd: new Set(),
     inQueues: new Set(),
   };
   const adjust = (more: Partial<BeforeDisaster> = {}, changed: Partial<Facts> = {}) =>
     adjustFacts({ ...facts, ...changed }, { ...before, ...more });
 
-  it('leaves out what was undone, wherever a neighbour keeps it', () => {
+  it('drops messages about undone changes from all ledgers', () => {
     const adjusted = adjust();
     expect(adjusted.facts.published.map(({ messageId }) => messageId)).toEqual(['1', '2', '2']);
     expect(adjusted.facts.scheduleCreatedLedger).toEqual(['1']);
     expect(adjusted.facts.completionLedger).toEqual([]);
   });
 
-  it('says what was undone, and what neighbours hear again', () => {
-    expect(adjust().difference).toMatchObject({ undone: 1, again: 1 });
+  it('counts undone and repeated messages', () => {
+    expect(adjust().difference).toMatchObject({ undone: 1, repeated: 1 });
   });
 
-  describe('lets an event be unheard', () => {
-    const unheard = [...before.published, created('3', 'kept')];
+  describe('tolerates an event that was not received', () => {
+    const unreceived = [...before.published, created('3', 'kept')];
 
-    it('that was in a queue when the queues went', () => {
-      const { scheduleCreatedLedger } = adjust({ published: unheard, inQueues: new Set(['3']) }).facts;
+    it('if it was in a queue that was lost', () => {
+      const { scheduleCreatedLedger } = adjust({ published: unreceived, inQueues: new Set(['3']) }).facts;
       expect(scheduleCreatedLedger).toEqual(['1', '3']);
     });
 
     it('but no other, and none that is published after the disaster', () => {
-      expect(adjust({ published: unheard }).facts.scheduleCreatedLedger).toEqual(['1']);
+      expect(adjust({ published: unreceived }).facts.scheduleCreatedLedger).toEqual(['1']);
       expect(adjust({ inQueues: new Set(['2']) }).facts.scheduleCreatedLedger).toEqual(['1']);
     });
   });
 
-  describe('lets a request for generation be untaken', () => {
+  describe('tolerates a request for generation that was not consumed', () => {
     const published = [...before.published, requested('late')];
 
     it.each([
-      ['that was taken after the instant', { takenAtEnd: new Set(['late']) }],
-      ['that was in a queue when the queues went', { inQueues: new Set(['late']) }],
+      ['if it was consumed after the instant', { consumedAtEnd: new Set(['late']) }],
+      ['if it was in a queue that was lost', { inQueues: new Set(['late']) }],
     ])('%s', (_, more) => {
       const adjusted = adjust({ published, ...more });
       expect(adjusted.facts.inbox.map(({ messageId }) => messageId)).toEqual(['late']);
-      expect(adjusted.difference.requestsUntaken).toBe(1);
+      expect(adjusted.difference.unconsumedRequests).toBe(1);
     });
 
     it.each([
       [
-        'that was taken before the instant',
-        { takenAtInstant: new Set(['late']), takenAtEnd: new Set(['late']) },
+        'consumed before the instant',
+        { consumedAtInstant: new Set(['late']), consumedAtEnd: new Set(['late']) },
       ],
       ['of which nothing is known', {}],
     ])('but not one %s', (_, more) => {
       const adjusted = adjust({ published, ...more });
       expect(adjusted.facts.inbox).toEqual([]);
-      expect(adjusted.difference.requestsUntaken).toBe(0);
+      expect(adjusted.difference.unconsumedRequests).toBe(0);
     });
 
     it('but not one that is published after the disaster', () => {
@@ -141,22 +141,23 @@ describe('adjustFacts', () => {
     });
   });
 
-  describe('lets a schedule be unknown to the generation', () => {
+  describe('tolerates a schedule that is unknown to the generation', () => {
     const published = [...before.published, passedOn('i1', 'kept')];
 
     it.each([
-      ['whose event was taken after the instant', { takenAtEnd: new Set(['i1']) }],
-      ['whose event was in a queue when the queues went', { inQueues: new Set(['i1']) }],
-      ['whose event had not been passed on by then', { inQueues: new Set(['1']) }],
+      ['if its event was consumed after the instant', { consumedAtEnd: new Set(['i1']) }],
+      ['if its event was in a queue that was lost', { inQueues: new Set(['i1']) }],
+      ['if its event had not been passed on by then', { inQueues: new Set(['1']) }],
     ])('%s', (_, more) => {
       const adjusted = adjust({ published, ...more });
-      expect(adjusted.difference.schedulesUntaken).toEqual(['kept']);
+      expect(adjusted.difference.unconsumedSchedules).toEqual(['kept']);
       expect(adjusted.facts.inbox).toHaveLength(1);
     });
 
-    it('but not one whose event was taken before the instant', () => {
-      const adjusted = adjust({ published, takenAtInstant: new Set(['i1']), takenAtEnd: new Set(['i1']) });
-      expect(adjusted.difference.schedulesUntaken).toEqual([]);
+    it('but not one whose event was consumed before the instant', () => {
+      const consumed = new Set(['i1']);
+      const adjusted = adjust({ published, consumedAtInstant: consumed, consumedAtEnd: consumed });
+      expect(adjusted.difference.unconsumedSchedules).toEqual([]);
       expect(adjusted.facts.inbox).toEqual([]);
     });
   });

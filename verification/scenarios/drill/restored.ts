@@ -4,19 +4,19 @@ import { FIRST_PLANTED_FACILITY } from '#verification/traffic/triggers.ts';
 import type { PublishedMessage } from '#verification/traffic/published-messages.ts';
 
 /**
- * An operation asked for so long after the instant cannot have been committed before it. In ms, more than
- * clocks and rounding differ.
+ * Operations requested later than this after the instant cannot have been committed before it. More than the
+ * differences of clocks and rounding.
  */
 const AFTERWARDS_MS = 200;
 const CREATED_QUEUE = 'task-service.schedule-created';
 const GENERATION_QUEUE = 'task-service.task-instance-generation';
 
 /**
- * What holds of a journal once the platform was taken back to an instant: what had been acknowledged then,
- * and, not acknowledged, what was under way.
+ * Reduces a journal to the instant to which the platform was restored. Operations acknowledged by then stay
+ * acknowledged, those in progress become unacknowledged, and later ones are dropped.
  * @param then a copy of the journal made at the instant
- * @param now the same journal when the load had ended
- * @param instantMs of the journal's clock
+ * @param now the same journal at the end of the load
+ * @param instantMs the instant, in ms of the journal's clock
  */
 export function journalAt(then: Journal, now: Journal, instantMs: number): Journal {
   const cut = (operations: readonly Operation[]): Operation[] =>
@@ -25,7 +25,7 @@ export function journalAt(then: Journal, now: Journal, instantMs: number): Journ
       .map((operation) =>
         (operation.acknowledgedAtMs ?? 0) > instantMs ? { ...operation, acknowledgedAtMs: null } : operation,
       );
-  // A revocation on its way at the instant may have ended a session.
+  // A revocation in progress at the instant may have ended a session.
   const sessions = then.sessions.map((session, index) => ({
     ...session,
     end: now.sessions[index]?.end ?? session.end,
@@ -41,16 +41,16 @@ export function journalAt(then: Journal, now: Journal, instantMs: number): Journ
   });
 }
 
-/** One journal of what two loads, one after the other, were told. */
+/** Joins the journals of two successive loads. */
 export function joinJournals(first: Journal, second: Journal): Journal {
   return Object.assign(new Journal(), {
     ...second,
     settings: [...first.settings, ...second.settings],
     schedules: [...first.schedules, ...second.schedules],
-    said: new Map([...first.said, ...second.said]),
+    recurrences: new Map([...first.recurrences, ...second.recurrences]),
     completions: [...first.completions, ...second.completions],
     generationCommands: [...first.generationCommands, ...second.generationCommands],
-    lives: [...first.lives, ...second.lives],
+    changedSchedules: [...first.changedSchedules, ...second.changedSchedules],
     sessions: [...first.sessions, ...second.sessions],
     revokedTokens: [...first.revokedTokens, ...second.revokedTokens],
     businessUnitChanges: [...first.businessUnitChanges, ...second.businessUnitChanges],
@@ -59,40 +59,37 @@ export function joinJournals(first: Journal, second: Journal): Journal {
   });
 }
 
-/** What was seen before the disaster. Messages by their ids. */
+/** The messages before the disaster, by their ids. */
 export interface BeforeDisaster {
-  /** What the task service had taken just before the instant: it must be there again. */
-  readonly takenAtInstant: ReadonlySet<string>;
-  /** What it had taken when every program had stopped. */
-  readonly takenAtEnd: ReadonlySet<string>;
-  /** What was still in queues then. */
+  /** Consumed by the task service just before the instant. The restored inbox must have them. */
+  readonly consumedAtInstant: ReadonlySet<string>;
+  /** Consumed by the task service when all programs had stopped. */
+  readonly consumedAtEnd: ReadonlySet<string>;
+  /** Still in queues when all programs had stopped. */
   readonly inQueues: ReadonlySet<string>;
   readonly published: readonly PublishedMessage[];
 }
 
-/** What neighbours and broker knew that the restored databases do not. */
+/** Differences between the restored databases and what neighbours and broker had received. */
 export interface Difference {
-  /** Messages that tell of what is undone. */
+  /** Number of messages about changes that the restore undid. */
   readonly undone: number;
-  /** Events sent before the disaster and again after it, under the same id. */
-  readonly again: number;
-  /** Fires of an instant that were sent under a second id. */
-  readonly firedAgain: number;
-  /** Schedules of which the task service never took the event. */
-  readonly schedulesUntaken: readonly string[];
+  /** Number of events sent before the disaster and again after it, under the same id. */
+  readonly repeated: number;
+  /** Number of fires that the restore undid, and that were sent again under a new id. */
+  readonly refired: number;
+  /** Ids of schedules whose event the task service never consumed. */
+  readonly unconsumedSchedules: readonly string[];
   /**
-   * Requests for generation, of fires and others, that went with the queues: the facility's next fire makes
-   * up for them.
+   * Number of requests for generation lost with the queues. The next fire of the facility makes up for them.
    */
-  readonly requestsUntaken: number;
+  readonly unconsumedRequests: number;
 }
 
 /**
- * Facts as an audit compares them: without what was undone, and with the messages that were taken after the
- * instant or
- * were still in queues as if they had been taken; the audit of instances shows that nothing is missing in
- * effect.
- * Whatever else is missing stays missing.
+ * Adjusts facts for the audit after a restore. Messages about undone changes are dropped. Messages that were
+ * consumed after the instant, or lost in a queue, count as consumed: the audit of instances shows that their
+ * effect is not missing. All other missing messages stay missing.
  */
 export function adjustFacts(
   facts: Facts,
@@ -103,69 +100,71 @@ export function adjustFacts(
   const undone = before.published.filter((message) => !isTrue(message));
   const published = [...kept, ...facts.published];
   const after = idsOf(facts.published);
-  const takenLater = [...before.takenAtEnd].filter((id) => !before.takenAtInstant.has(id));
-  const mayBeUntaken = new Set([...takenLater, ...before.inQueues]);
-  const schedulesUntaken = findSchedulesUntaken(facts, kept, mayBeUntaken);
-  const requestsUntaken = findRequestsUntaken(facts, kept, mayBeUntaken);
-  // Changes of business units come again because the drill has them repeated.
+  const consumedLater = [...before.consumedAtEnd].filter((id) => !before.consumedAtInstant.has(id));
+  const mayBeUnconsumed = new Set([...consumedLater, ...before.inQueues]);
+  const unconsumedSchedules = findUnconsumedSchedules(facts, kept, mayBeUnconsumed);
+  const unconsumedRequests = findUnconsumedRequests(facts, kept, mayBeUnconsumed);
+  // Business-unit changes are not counted: the drill itself republishes them.
   const repeatable = idsOf(kept.filter(({ name }) => name !== 'IBusinessUnitChangeV1'));
   const completed = new Set(facts.completed.map(({ id }) => id));
-  const told = idsOf(published.filter(({ name }) => name === 'ScheduleCreatedEvent'));
-  const heard = new Set(facts.scheduleCreatedLedger);
-  const unheard = [...told].filter((id) => before.inQueues.has(id) && !heard.has(id) && !after.has(id));
+  const sent = idsOf(published.filter(({ name }) => name === 'ScheduleCreatedEvent'));
+  const received = new Set(facts.scheduleCreatedLedger);
+  const lost = [...sent].filter((id) => before.inQueues.has(id) && !received.has(id) && !after.has(id));
   return {
     facts: {
       ...facts,
       published,
       inbox: [
         ...facts.inbox,
-        ...schedulesUntaken.map((messageId) => ({ queue: CREATED_QUEUE, messageId })),
-        ...requestsUntaken.map((messageId) => ({ queue: GENERATION_QUEUE, messageId })),
+        ...unconsumedSchedules.map((messageId) => ({ queue: CREATED_QUEUE, messageId })),
+        ...unconsumedRequests.map((messageId) => ({ queue: GENERATION_QUEUE, messageId })),
       ],
-      scheduleCreatedLedger: [...[...heard].filter((id) => told.has(id)), ...unheard],
+      scheduleCreatedLedger: [...[...received].filter((id) => sent.has(id)), ...lost],
       completionLedger: facts.completionLedger.filter(({ record }) => completed.has(record.taskInstanceId)),
     },
     difference: {
       undone: undone.length,
-      again: [...repeatable].filter((id) => after.has(id)).length,
-      firedAgain: undone.filter(isFire).length,
-      schedulesUntaken,
-      requestsUntaken: requestsUntaken.length,
+      repeated: [...repeatable].filter((id) => after.has(id)).length,
+      refired: undone.filter(isFire).length,
+      unconsumedSchedules,
+      unconsumedRequests: unconsumedRequests.length,
     },
   };
 }
 
-/** Schedules of which the task service has taken no event, and need not have. */
-function findSchedulesUntaken(
+/** Finds schedules whose event the task service has not consumed, and need not have. */
+function findUnconsumedSchedules(
   facts: Facts,
   kept: readonly PublishedMessage[],
-  mayBeUntaken: ReadonlySet<string>,
+  mayBeUnconsumed: ReadonlySet<string>,
 ): string[] {
-  const taken = idsOf(facts.inbox);
+  const consumed = idsOf(facts.inbox);
   const scheduleOf = ({ message }: PublishedMessage): string => String(message['scheduleId']);
   const passedOn = [...kept, ...facts.published].filter(({ name }) => name === 'IScheduleCreatedEvent');
-  const known = new Set(passedOn.filter(({ messageId }) => taken.has(messageId)).map(scheduleOf));
+  const known = new Set(passedOn.filter(({ messageId }) => consumed.has(messageId)).map(scheduleOf));
   const events = kept.filter(({ name }) => /^I?ScheduleCreatedEvent$/.test(name));
-  const mayBeUnknown = new Set(events.filter(({ messageId }) => mayBeUntaken.has(messageId)).map(scheduleOf));
+  const mayBeUnknown = new Set(
+    events.filter(({ messageId }) => mayBeUnconsumed.has(messageId)).map(scheduleOf),
+  );
   return facts.schedules
     .map(({ scheduleId }) => scheduleId)
     .filter((id) => !known.has(id) && mayBeUnknown.has(id));
 }
 
-/** Requests for generation that the task service has not taken, and need not have. */
-function findRequestsUntaken(
+/** Finds requests for generation that the task service has not consumed, and need not have. */
+function findUnconsumedRequests(
   facts: Facts,
   kept: readonly PublishedMessage[],
-  mayBeUntaken: ReadonlySet<string>,
+  mayBeUnconsumed: ReadonlySet<string>,
 ): string[] {
-  const taken = idsOf(facts.inbox);
-  // What is published after the disaster has to arrive.
+  const consumed = idsOf(facts.inbox);
+  // Messages that are published after the disaster must arrive.
   const after = idsOf(facts.published);
   const requests = kept.filter(({ name }) => name === 'ITaskInstanceGenerationRequested');
-  return [...idsOf(requests)].filter((id) => !taken.has(id) && !after.has(id) && mayBeUntaken.has(id));
+  return [...idsOf(requests)].filter((id) => !consumed.has(id) && !after.has(id) && mayBeUnconsumed.has(id));
 }
 
-/** Says of a message whether what it tells of is in the restored databases. */
+/** Returns a predicate that is true for messages whose change is in the restored databases. */
 function truthOf(facts: Facts): (message: PublishedMessage) => boolean {
   const schedules = new Set(facts.schedules.map(({ scheduleId }) => scheduleId));
   const completed = new Set(facts.completed.map(({ id }) => id));

@@ -7,15 +7,15 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
   x64: 'x86_64',
   arm64: 'aarch64',
 };
-/** Debian's libfaketime, here and in the private Debian. */
+/** Path of Debian's libfaketime, on this machine and in the private Debian. */
 export const FAKETIME = `/usr/lib/${ARCHITECTURES[process.arch] ?? process.arch}-linux-gnu/faketime/libfaketimeMT.so.1`;
-/** How soon a process sees a step. */
+/** Maximum delay until a process sees a step. */
 const SEEN_AFTER_S = 1;
 
 /**
- * The wall clock of some processes, which can be stepped: namespaces share the machine's. Their monotonic
- * clock goes on.
- * @param name of a file in the folder of temporary files, which the private Debian sees too
+ * A wall clock for some processes that can be stepped. Needed because namespaces share the machine's clock.
+ * The monotonic clock of the processes is unaffected.
+ * @param name part of the name of a temporary file, which is also visible in the private Debian
  */
 export class StepClock {
   readonly #file: string;
@@ -25,12 +25,12 @@ export class StepClock {
     this.step(0);
   }
 
-  /** Sets it to so many seconds after the machine's. */
+  /** Sets the offset from the machine's clock. */
   step(offsetS: number): void {
     writeFileSync(this.#file, `${offsetS < 0 ? '' : '+'}${offsetS}\n`);
   }
 
-  /** What makes a process live by it. */
+  /** The variables that make a process use this clock. */
   get environment(): Variables {
     return {
       LD_PRELOAD: FAKETIME,

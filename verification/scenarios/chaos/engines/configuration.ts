@@ -1,23 +1,22 @@
-import { addressOf, type Machine, MACHINES, WORLD_ADDRESS } from './world.ts';
+import { addressOf, type Machine, MACHINES, HOST_ADDRESS } from './namespaces.ts';
 
-/** What the engines of one machine are configured with. */
+/** Settings of one engine (PostgreSQL with Patroni, RabbitMQ or etcd) on one machine. */
 export interface NodeSettings {
   readonly machine: Machine;
-  /** Holds the data of this engine. */
+  /** Folder of the engine's data. */
   readonly folder: string;
   readonly password: string;
 }
 
 export const BROKER_USER = 'platform';
-/** Of every machine, and of haproxy, which passes connections on to the machines. */
+/** Ports on every machine. haproxy listens on the same ports and forwards connections to the machines. */
 export const PORTS = { database: 5432, broker: 5672, management: 15_672, patroni: 8008, etcd: 2379 } as const;
 
-/** What services ask of a new session, and a pooler leaves to the role's settings. */
+/** Startup parameters of the services that the pooler ignores. The role's settings replace them. */
 const POOLER_IGNORES = ['options', 'statement_timeout', 'idle_in_transaction_session_timeout'];
-/** Of the pooler, where there is one. */
 export const POOLER_PORT = 6432;
 
-/** The name of a RabbitMQ node. */
+/** Returns the name of a machine's RabbitMQ node. */
 export function brokerNode(machine: Machine): string {
   return `rabbit@${addressOf(machine)}`;
 }
@@ -42,7 +41,8 @@ export function etcdArguments({ machine, folder }: Pick<NodeSettings, 'machine' 
     peer(machine),
     '--initial-cluster',
     MACHINES.map((one) => `m${one}=${peer(one)}`).join(','),
-    // One small machine carries everything: its pauses are no failures.
+    // Longer than the defaults: everything runs on one small machine, whose pauses must not count as
+    // failures.
     '--heartbeat-interval',
     '200',
     '--election-timeout',
@@ -61,8 +61,8 @@ const SERVER = {
   remove_data_directory_on_diverged_timelines: true,
 };
 /**
- * Segments are small so that a full disk is noticed soon. A commit waits for a silent standby until
- * `wal_sender_timeout`, 60 s by default.
+ * WAL sizes are small so that a full disk is noticed soon. `wal_sender_timeout` (60 s by default) limits the
+ * time for which a commit waits for a silent standby.
  */
 const PARAMETERS = {
   max_connections: 400,
@@ -75,7 +75,7 @@ const PARAMETERS = {
   log_timezone: 'UTC',
 };
 
-/** JSON is YAML. */
+/** Returns Patroni's configuration. Patroni expects YAML, of which JSON is a subset. */
 export function patroniConfiguration({ machine, folder, password }: NodeSettings): string {
   const address = addressOf(machine);
   const login = (username: string): object => ({ username, password });
@@ -125,12 +125,12 @@ export function brokerConfiguration({ machine, password }: NodeSettings): string
     `default_pass = ${password}`,
     'cluster_formation.peer_discovery_backend = classic_config',
     ...MACHINES.map((one) => `cluster_formation.classic_config.nodes.${one} = ${brokerNode(one)}`),
-    // A minority of a quorum queue confirms nothing anyway; with pause_minority a node that stood still does
-    // not join again.
+    // With pause_minority a node that was frozen does not rejoin. A minority of a quorum queue confirms
+    // nothing in either mode.
     'cluster_partition_handling = autoheal',
-    // Declarations and new consumers wait for a silent node for so many seconds, 60 by default.
+    // Seconds for which declarations and new consumers wait for a silent node. 60 by default.
     'net_ticktime = 4',
-    // A queue whose leader is silent gets another one: asked every 5,000 ms by default.
+    // Interval in ms at which a silent leader of a queue is detected. 5,000 by default.
     'raft.adaptive_failure_detector.poll_interval = 1000',
     'queue_leader_locator = balanced',
     'raft.wal_max_size_bytes = 67108864',
@@ -155,16 +155,17 @@ export function brokerEnvironment({ machine, folder }: NodeSettings): NodeJS.Pro
     RABBITMQ_ENABLED_PLUGINS_FILE: `${folder}/enabled_plugins`,
     RABBITMQ_CONF_ENV_FILE: '/dev/null',
     RUNNING_UNDER_SYSTEMD: 'true',
-    // Looked at twenty times in net_ticktime instead of four, a silent node is given up within 5 %.
-    // Declarations and what it held then wait for a connection to it: 7 s by default.
+    // net_tickintensity: 20 checks per net_ticktime instead of 4, so a silent node is detected with 5 %
+    // accuracy. net_setuptime: after that, declarations and unacknowledged deliveries of the node wait this
+    // many seconds for a connection to it. 7 by default.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '-kernel net_tickintensity 20 -kernel net_setuptime 1 +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none',
   };
 }
 
 /**
- * haproxy knows the primary from Patroni, and a broker that works by its greeting: a frozen one still accepts
- * connections.
+ * Returns haproxy's configuration. It finds the primary through Patroni. It checks brokers by their AMQP
+ * greeting, because a frozen broker still accepts connections.
  */
 export function haproxyConfiguration(): string {
   const servers = (port: number, check = ''): string[] =>
@@ -182,17 +183,17 @@ export function haproxyConfiguration(): string {
     '  timeout check 2s',
     '  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions',
     'listen database',
-    `  bind ${WORLD_ADDRESS}:${PORTS.database}`,
+    `  bind ${HOST_ADDRESS}:${PORTS.database}`,
     '  option httpchk GET /primary',
     ...servers(PORTS.database, ` port ${PORTS.patroni}`),
     'listen broker',
-    `  bind ${WORLD_ADDRESS}:${PORTS.broker}`,
+    `  bind ${HOST_ADDRESS}:${PORTS.broker}`,
     '  balance leastconn',
     '  timeout check 1s',
     ...greeting,
     ...servers(PORTS.broker, ' inter 500ms'),
     'listen management',
-    `  bind ${WORLD_ADDRESS}:${PORTS.management}`,
+    `  bind ${HOST_ADDRESS}:${PORTS.management}`,
     ...greeting,
     ...servers(PORTS.management, ` port ${PORTS.broker}`),
     '',
@@ -200,15 +201,16 @@ export function haproxyConfiguration(): string {
 }
 
 /**
- * A PgBouncer before haproxy's PostgreSQL, as docs/scaling.md wants it. It reads roles from the database.
- * @param users file with the password of `postgres`
+ * Returns the configuration of a PgBouncer before haproxy's PostgreSQL port, as docs/scaling.md recommends.
+ * It reads roles from the database.
+ * @param users path of the file with the password of `postgres`
  */
 export function poolerConfiguration(users: string): string {
   return [
     '[databases]',
-    `* = host=${WORLD_ADDRESS} port=${PORTS.database} auth_user=postgres auth_dbname=postgres`,
+    `* = host=${HOST_ADDRESS} port=${PORTS.database} auth_user=postgres auth_dbname=postgres`,
     '[pgbouncer]',
-    `listen_addr = ${WORLD_ADDRESS}`,
+    `listen_addr = ${HOST_ADDRESS}`,
     `listen_port = ${POOLER_PORT}`,
     'unix_socket_dir =',
     'auth_type = scram-sha-256',

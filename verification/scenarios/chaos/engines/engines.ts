@@ -11,7 +11,7 @@ import { build, PROJECT_ROOTS, SERVICE_NAMES, type ServiceName } from '#platform
 import { parsePasswd, type RunAs } from '#platform/run-as.ts';
 import { type ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
 import { answersOk, eventually } from '#platform/waiting.ts';
-import { ask } from './ask.ts';
+import { fetchJson } from './fetch-json.ts';
 import { Brokers } from './brokers.ts';
 import { StepClock } from './clocks.ts';
 import {
@@ -25,15 +25,15 @@ import {
   poolerConfiguration,
   PORTS,
 } from './configuration.ts';
-import { addressOf, debianRoot, type Machine, machineOf, MACHINES, WORLD_ADDRESS } from './world.ts';
+import { addressOf, debianRoot, type Machine, machineOf, MACHINES, HOST_ADDRESS } from './namespaces.ts';
 
 const run = promisify(execFile);
 
 export type Engine = 'database' | 'broker' | 'etcd';
 
 /**
- * Which processes of a machine are an engine's. The first named are killed first: Patroni would notice the
- * end of its PostgreSQL.
+ * Names of each engine's processes, in the order in which they are killed: Patroni first, because it would
+ * react to the end of its PostgreSQL.
  */
 const PROCESSES: Readonly<Record<Engine, readonly string[]>> = {
   database: ['patroni', 'postgres', 'pg_basebackup', 'pg_rewind', 'initdb'],
@@ -42,21 +42,21 @@ const PROCESSES: Readonly<Record<Engine, readonly string[]>> = {
 };
 const USERS: Readonly<Record<Engine, string>> = { database: 'postgres', broker: 'rabbitmq', etcd: 'etcd' };
 const ENGINES = Object.keys(PROCESSES) as readonly Engine[];
-/** Each disk of a database or broker. */
+/** Size of the disk of each engine. */
 const DISK_SIZE = '768m';
-const WHOLE_TIMEOUT_MS = 120_000;
+const HEALTHY_TIMEOUT_MS = 120_000;
 const RESTART_DELAY_MS = 2_000;
 
 /**
- * Three machines with a RabbitMQ node, a PostgreSQL under Patroni and a member of etcd each, and a haproxy
- * before them.
+ * Three machines, each with three engines: a RabbitMQ node, a PostgreSQL under Patroni and an etcd member. A
+ * haproxy runs before them.
  */
 export class Engines implements ServerAddresses {
   readonly place: TemporaryPlace;
   readonly #dist: string;
   readonly #hasPooler: boolean;
   readonly brokers: Brokers;
-  /** What was started and not killed: for each name its last start. */
+  /** Engines that must run, by name. The symbol identifies the last start. */
   readonly #running = new Map<string, symbol>();
   readonly #clocks = new Map(MACHINES.map((machine) => [machine, new StepClock(`m${machine}`)]));
 
@@ -68,9 +68,9 @@ export class Engines implements ServerAddresses {
   }
 
   /**
-   * Must run in the world of `runInWorld`.
-   * @param dist folder of the build under test; `dist` itself is built meanwhile
-   * @param hasPooler replicas called `a` reach PostgreSQL through a PgBouncer
+   * Starts all engines. Must run inside `runInNamespaces`.
+   * @param dist folder of the build under test. `dist` itself is built first.
+   * @param hasPooler true: replicas `a` connect to PostgreSQL through a PgBouncer
    */
   static async open(dist: string, hasPooler: boolean, progress: (line: string) => void): Promise<Engines> {
     const place = await openTemporaryPlace();
@@ -82,9 +82,9 @@ export class Engines implements ServerAddresses {
       for (const machine of MACHINES)
         for (const engine of ENGINES) await engines.#makeFolder(machine, engine);
       for (const machine of MACHINES) for (const engine of ENGINES) await engines.start(machine, engine);
-      await engines.untilWhole();
+      await engines.untilHealthy();
       if (hasPooler) await engines.#startPooler();
-      progress('the engines are whole');
+      progress('etcd, Patroni and RabbitMQ are healthy on all machines');
       return engines;
     } catch (error) {
       await place.supervisor.stop();
@@ -93,30 +93,30 @@ export class Engines implements ServerAddresses {
   }
 
   /**
-   * How replicas reach a server: those called `a` through haproxy or the pooler, the others by the addresses
-   * of all machines.
+   * Returns the URL by which replicas reach a server: replicas `a` through haproxy or the pooler, replicas
+   * `b` by the addresses of all machines.
    */
   urlFor(letter: 'a' | 'b', url: string): string {
     const { port, protocol } = new URL(url);
     if (letter === 'a') {
       const isPooled = this.#hasPooler && protocol === 'postgres:';
-      return isPooled ? url.replace(`${WORLD_ADDRESS}:${port}`, `${WORLD_ADDRESS}:${POOLER_PORT}`) : url;
+      return isPooled ? url.replace(`${HOST_ADDRESS}:${port}`, `${HOST_ADDRESS}:${POOLER_PORT}`) : url;
     }
     const hosts = MACHINES.map((machine) => `${addressOf(machine)}:${port}`).join(',');
     const attributes = protocol === 'postgres:' ? '?target_session_attrs=read-write' : '';
-    return url.replace(`${WORLD_ADDRESS}:${port}`, hosts) + attributes;
+    return url.replace(`${HOST_ADDRESS}:${port}`, hosts) + attributes;
   }
 
   get databaseUrl(): string {
-    return `postgres://postgres:${this.#password}@${WORLD_ADDRESS}:${PORTS.database}/postgres`;
+    return `postgres://postgres:${this.#password}@${HOST_ADDRESS}:${PORTS.database}/postgres`;
   }
 
   get rabbitmqUrl(): string {
-    return `amqp://${BROKER_USER}:${this.#password}@${WORLD_ADDRESS}:${PORTS.broker}`;
+    return `amqp://${BROKER_USER}:${this.#password}@${HOST_ADDRESS}:${PORTS.broker}`;
   }
 
   get managementUrl(): string {
-    return `http://${BROKER_USER}:${this.#password}@${WORLD_ADDRESS}:${PORTS.management}`;
+    return `http://${BROKER_USER}:${this.#password}@${HOST_ADDRESS}:${PORTS.management}`;
   }
 
   async createPlatform(): Promise<TestPlatform> {
@@ -133,8 +133,8 @@ export class Engines implements ServerAddresses {
   }
 
   /**
-   * Starts it, and again whenever it ends by itself, as systemd does: a RabbitMQ node that autoheal meets
-   * while it boots gives up.
+   * Starts an engine, and restarts it 2 s after it ends by itself, as systemd would. A RabbitMQ node exits if
+   * autoheal finds it while it boots.
    */
   async start(machine: Machine, engine: Engine): Promise<void> {
     const settings = { machine, folder: this.#folder(machine, engine), password: this.#password };
@@ -164,7 +164,7 @@ export class Engines implements ServerAddresses {
       ],
       env: brokerEnvironment(settings),
       cwd: '/',
-      // Nothing of it is used again.
+      // Its data is not used again.
       signal: 'SIGKILL',
     });
     void ended.then(async () => {
@@ -174,7 +174,7 @@ export class Engines implements ServerAddresses {
     });
   }
 
-  /** The processes of engines on a machine, in the order in which they are to be killed. */
+  /** Returns the pids of engines on a machine, in the order in which they must be killed. */
   processes(machine: Machine, engines: readonly Engine[] = ENGINES): number[] {
     const namespace = `net:[${statSync(`/run/netns/m${machine}`).ino}]`;
     const names = engines.flatMap((engine) => PROCESSES[engine]);
@@ -187,13 +187,13 @@ export class Engines implements ServerAddresses {
     return found.sort((one, other) => one.rank - other.rank || one.pid - other.pid).map(({ pid }) => pid);
   }
 
-  /** The parent of a machine's PostgreSQL. */
+  /** Returns the pid of the parent process of a machine's PostgreSQL. */
   postmaster(machine: Machine): number {
     const file = join(this.#folder(machine, 'database'), 'data/postmaster.pid');
     return Number(readFileSync(file, 'utf8').split('\n', 1)[0]);
   }
 
-  /** Kills every process of engines on a machine. Gives how many there were. */
+  /** Kills all processes of engines on a machine. Returns their number. */
   async kill(machine: Machine, engines: readonly Engine[] = ENGINES): Promise<number> {
     for (const engine of engines) this.#running.delete(nameOf(machine, engine));
     let killed = 0;
@@ -206,38 +206,41 @@ export class Engines implements ServerAddresses {
   }
 
   /**
-   * Sets the clock of a machine's PostgreSQL, Patroni and RabbitMQ to so many seconds after the others. etcd
-   * keeps to the true one.
+   * Sets the offset of the clock of a machine's PostgreSQL, Patroni and RabbitMQ from the true time. etcd
+   * keeps the true time.
    */
   stepClock(machine: Machine, offsetS: number): void {
     this.#clock(machine).step(offsetS);
   }
 
-  /** What PostgreSQL's primary takes the time for, in ms since 1970. */
+  /** Returns the time of PostgreSQL's primary, in ms since 1970. */
   async databaseTimeMs(): Promise<number> {
     const [row] = await queryAt<{ now: Date }>(this.databaseUrl, 'SELECT clock_timestamp() AS now');
     return row?.now.getTime() ?? Number.NaN;
   }
 
-  /** Takes a machine off the network, or puts it back. */
+  /** Connects a machine to the network, or disconnects it. */
   async connect(machine: Machine, isConnected: boolean): Promise<void> {
     await run('ip', ['link', 'set', `wire${machine}`, isConnected ? 'up' : 'down']);
   }
 
-  /** Takes all of an engine's disk. @throws {Error} when some is left */
+  /** Fills an engine's disk. @throws {Error} if free blocks remain */
   async fillDisk(machine: Machine, engine: Engine): Promise<void> {
     const file = `of=${this.#ballast(machine, engine)}`;
-    // It ends because nothing is left.
+    // dd fails when the disk is full.
     await run('dd', ['if=/dev/zero', file, 'bs=64k']).catch(() => undefined);
     const { bavail } = statfsSync(this.#folder(machine, engine));
-    if (bavail > 0) throw new Error(`m${machine} has ${bavail} blocks left`);
+    if (bavail > 0) throw new Error(`m${machine} has ${bavail} free blocks left`);
   }
 
   async clearDisk(machine: Machine, engine: Engine): Promise<void> {
     await run('rm', ['--force', this.#ballast(machine, engine)]);
   }
 
-  /** The machine of PostgreSQL's primary, as Patroni says. @throws {Error} while there is none */
+  /**
+   * Returns the machine of PostgreSQL's primary, according to Patroni.
+   * @throws {Error} while there is none
+   */
   async databaseLeader(): Promise<Machine> {
     const leader = (await this.#members()).find(({ role }) => role === 'leader');
     return machineOf(leader?.name.slice(1));
@@ -246,7 +249,7 @@ export class Engines implements ServerAddresses {
   async etcdLeader(): Promise<Machine> {
     for (const machine of MACHINES) {
       const url = `http://${addressOf(machine)}:${PORTS.etcd}/v3/maintenance/status`;
-      const status = await ask<{ leader: string; header: { member_id: string } }>(url, {
+      const status = await fetchJson<{ leader: string; header: { member_id: string } }>(url, {
         method: 'POST',
         body: '{}',
       });
@@ -256,10 +259,11 @@ export class Engines implements ServerAddresses {
   }
 
   /**
-   * Waits until every member of everything is in its place and follows.
-   * @throws {Error} that says what is not
+   * Waits until etcd is healthy, both standbys of PostgreSQL stream, one of them synchronously, and RabbitMQ
+   * has all nodes and queue members.
+   * @throws {Error} that names what is not healthy, after 120 s
    */
-  async untilWhole(): Promise<void> {
+  async untilHealthy(): Promise<void> {
     await eventually(
       async () => {
         for (const machine of MACHINES) {
@@ -271,16 +275,16 @@ export class Engines implements ServerAddresses {
         const following = members.filter(({ state }) => state === 'streaming');
         const isSynchronous = following.some(({ role }) => role === 'sync_standby');
         if (following.length < 2 || !isSynchronous) throw new Error(`Patroni has ${states.join(', ')}`);
-        await this.brokers.assertWhole();
+        await this.brokers.assertHealthy();
       },
-      { timeoutMs: WHOLE_TIMEOUT_MS, intervalMs: 500 },
+      { timeoutMs: HEALTHY_TIMEOUT_MS, intervalMs: 500 },
     );
   }
 
   #members(): Promise<{ name: string; role: string; state: string }[]> {
     return firstOf(async (machine) => {
       const url = `http://${addressOf(machine)}:${PORTS.patroni}/cluster`;
-      return (await ask<{ members: { name: string; role: string; state: string }[] }>(url)).members;
+      return (await fetchJson<{ members: { name: string; role: string; state: string }[] }>(url)).members;
     });
   }
 
@@ -295,7 +299,7 @@ export class Engines implements ServerAddresses {
   }
 
   #folder(machine: Machine, engine: Engine): string {
-    // Not in the place's folder, which could not be removed with file systems in it.
+    // Not in the place's folder: it could not be removed while it contains mount points.
     return `/run/m${machine}-${engine}`;
   }
 
@@ -303,7 +307,7 @@ export class Engines implements ServerAddresses {
     return join(this.#folder(machine, engine), 'ballast');
   }
 
-  /** A disk of its own for each engine, with its configuration. */
+  /** Mounts a separate disk for an engine, and writes its configuration. */
   async #makeFolder(machine: Machine, engine: Engine): Promise<void> {
     const folder = this.#folder(machine, engine);
     const { uid, gid } = userOf(USERS[engine]);
@@ -362,7 +366,7 @@ export class Engines implements ServerAddresses {
   }
 }
 
-/** What a pooler would not pass on from a service's sessions: docs/scaling.md. */
+/** Sets on the role the session parameters that a pooler does not pass on. See docs/scaling.md. */
 function sessionsOf(service: ServiceName, role: string): string[] {
   const settings = {
     search_path: service,

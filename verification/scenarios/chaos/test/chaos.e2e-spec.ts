@@ -6,7 +6,7 @@ const FAULTS = ['kill-replica', 'database-kill', 'broker-kill'];
 const WATCHED = findPrometheus('prometheus') === null ? [] : ['--prometheus'];
 testsThatNeed(
   'dashboards as Prometheus sees them',
-  WATCHED.length === 0 ? 'no Prometheus (.ci/install promtool brings it)' : null,
+  WATCHED.length === 0 ? 'no Prometheus (.ci/install promtool installs it)' : null,
 );
 
 describe('a short chaos run', () => {

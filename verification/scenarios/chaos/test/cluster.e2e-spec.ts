@@ -6,7 +6,7 @@ import { RUN_TIMEOUT_MS, expectClean } from './expect-clean';
 
 const FAULTS = ['postmaster-kill', 'broker-node-kill', 'etcd-leader-kill', 'machine-clock-step'];
 
-/** `.ci/install cluster` brings it, and only root may. */
+/** Needs root, and the packages of `.ci/install cluster`. */
 const HAS_CLUSTER =
   process.getuid?.() === 0 &&
   findOnPath('debootstrap') !== null &&

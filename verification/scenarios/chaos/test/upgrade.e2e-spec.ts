@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { testsThatNeed } from '@platform/testing';
 import { RUN_TIMEOUT_MS, expectClean } from './expect-clean';
 
-/** The last release, as the change log names its commit. */
+/** The change log names the commit of the last release. */
 const CHANGES = readFileSync(join(__dirname, '../../../../CHANGELOG.md'), 'utf8');
 const RELEASE = /The release is commit `(\w+)`/.exec(CHANGES)?.[1] ?? '';
 

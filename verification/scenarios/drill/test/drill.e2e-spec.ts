@@ -3,17 +3,17 @@ import { runTool, testsThatNeed } from '@platform/testing';
 import { findPsql } from '#platform/postgresql-client.ts';
 import { cacheFolder } from '#platform/state-folder.ts';
 
-/** Some 55 s as a rule; more beside other tests. */
+/** A drill usually takes about 55 s, and more if other tests run at the same time. */
 const DRILL_TIMEOUT_MS = 300_000;
 
 const { it: itWithPsql } = testsThatNeed(
   'the drill',
-  findPsql(cacheFolder()) === null ? 'no psql (.ci/install postgresql-client brings it)' : null,
+  findPsql(cacheFolder()) === null ? 'no psql (.ci/install postgresql-client installs it)' : null,
 );
 
 describe('the documented restore to an instant', () => {
   itWithPsql(
-    'brings back what was acknowledged before it, and nothing twice',
+    'restores everything acknowledged before it, and nothing twice',
     async () => {
       const entry = join(__dirname, '../main.ts');
       const written = await runTool({ entry, env: {}, timeoutMs: DRILL_TIMEOUT_MS - 10_000 });

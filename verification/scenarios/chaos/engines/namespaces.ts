@@ -14,40 +14,43 @@ const RELEASE = 'trixie';
 const PACKAGES =
   'etcd-server,rabbitmq-server,postgresql-17,patroni,python3-etcd,haproxy,pgbouncer,libfaketime';
 const BOOTSTRAP_TIMEOUT_MS = 600_000;
-/** Says to a program that it runs in namespaces of its own. */
+/** Variable that tells this program that it runs inside its own namespaces. */
 const MARK = 'CHAOS_WORLD';
 
 export const MACHINES = [1, 2, 3] as const;
 export type Machine = (typeof MACHINES)[number];
-/** Where services and haproxy are. */
-export const WORLD_ADDRESS = '10.77.0.254';
+/** The address of services and haproxy on the bridge. */
+export const HOST_ADDRESS = '10.77.0.254';
 
 export function addressOf(machine: Machine): string {
   return `10.77.0.${machine}`;
 }
 
-/** @throws {Error} unless it is the number of a machine */
+/** Converts the number of a leader to a machine. @throws {Error} if it is not the number of a machine */
 export function machineOf(number: unknown): Machine {
   const found = MACHINES.find((machine) => machine === Number(number));
   if (found === undefined) throw new Error('there is no leader');
   return found;
 }
 
-/** The Debian from which engines are started, with these packages. */
+/** The root folder of the private Debian from which engines start. Its name depends on the packages. */
 export function debianRoot(): string {
   const packages = createHash('sha256').update(PACKAGES).digest('hex').slice(0, 8);
   return join(cacheFolder(), `cluster-${RELEASE}-${packages}`);
 }
 
-export function isInWorld(): boolean {
+export function isInNamespaces(): boolean {
   return process.env[MARK] === '1';
 }
 
-/** A tmpfs at /run and all mounts go with the last process; machines are network namespaces on one bridge. */
+/**
+ * Sets the namespaces up, then runs the program. Each machine is a network namespace on one bridge. The
+ * mounts vanish with the last process.
+ */
 const SET_UP = `
 set -e
 root=$1; shift
-# What is mounted there later is seen from the private Debian too.
+# Later mounts below /run must be visible in the private Debian too.
 mount -t tmpfs -o mode=755 tmpfs /run
 mount --make-shared /run
 mkdir /run/netns
@@ -57,7 +60,7 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount --rbind /run "$root/run"
 ip link set lo up
 ip link add bridge type bridge
-ip address add ${WORLD_ADDRESS}/24 dev bridge
+ip address add ${HOST_ADDRESS}/24 dev bridge
 ip link set bridge up
 for machine in ${MACHINES.join(' ')}; do
   ip netns add "m$machine"
@@ -67,19 +70,19 @@ for machine in ${MACHINES.join(' ')}; do
   ip -n "m$machine" link set eth0 up
   ip -n "m$machine" link set lo up
 done
-# Not exec: the first process of the namespace takes in orphans.
+# Not exec: the first process of the namespace must stay, because it reaps orphans.
 "$@" && exit 0 || exit $?
 `;
 
 /**
- * Runs this program again as root of namespaces of its own (processes, mounts, network), which end with it or
- * with this process, whatever ends either. Gives the exit code. The first run fetches a Debian.
- * @throws {FriendlyError} without root or the programs that it takes
+ * Runs this program again in its own process, mount and network namespaces. All their processes end when
+ * either program ends. The first run fetches a Debian. Returns the exit code.
+ * @throws {FriendlyError} if not root, or if a required program is missing
  */
-export async function runInWorld(report: (line: string) => void): Promise<number> {
+export async function runInNamespaces(report: (line: string) => void): Promise<number> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     throw new FriendlyError(
-      '--cluster makes network namespaces and a private Debian: run it on Linux, as root.',
+      '--cluster creates network namespaces and a private Debian: run it on Linux, as root.',
     );
   for (const program of ['debootstrap', 'ip', 'unshare', 'setpriv'])
     if (findOnPath(program) === null) throw missing(program);
@@ -103,7 +106,7 @@ function missing(what: string): FriendlyError {
 async function makeRoot(report: (line: string) => void): Promise<void> {
   const root = debianRoot();
   if (existsSync(root)) return;
-  report(`fetching Debian ${RELEASE} with ${PACKAGES.replaceAll(',', ', ')}; later runs have it`);
+  report(`fetching Debian ${RELEASE} with ${PACKAGES.replaceAll(',', ', ')}; later runs reuse it`);
   const partial = `${root}.partial`;
   rmSync(partial, { recursive: true, force: true });
   mkdirSync(dirname(root), { recursive: true });

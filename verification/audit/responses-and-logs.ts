@@ -5,54 +5,54 @@ import type { Journal } from '#verification/traffic/journal.ts';
 import type { Traffic } from '#verification/traffic/caller.ts';
 import { type Check, CheckBuilder } from './check.ts';
 
-/** A process of a service. */
+/** A replica of a service. */
 export interface AuditedReplica {
   readonly service: 'auth' | 'settings' | 'task';
   readonly label: string;
   readonly url: string;
-  /** What it has written so far. */
+  /** Returns its log so far. */
   readonly log: () => string;
 }
 
-/** A fault, and what was seen of it from outside; null: it could not be injected. */
 export interface InjectedFault {
   readonly round: number;
   readonly kind: string;
+  /** The effect that was observed from outside. Null: the fault could not be injected. */
   readonly proof: string | null;
 }
 
-/** Every replica that validates tokens refuses each revoked one, now that all are healthy. */
+/** Checks that every replica refuses each revoked token. All replicas must be healthy. */
 export async function auditTokens(
   replicas: readonly AuditedReplica[],
   { revokedTokens }: Journal,
 ): Promise<Check> {
-  const check = new CheckBuilder('revocations: hold on every replica');
+  const check = new CheckBuilder('revocations: in force on every replica');
   let asked = 0;
   for (const { service, label, url } of replicas) {
     for (const { token, jti } of revokedTokens) {
       asked += 1;
-      const status = await statusOf('GET', `${url}${ANYBODY_READS[service]}`, token);
+      const status = await statusOf('GET', `${url}${READABLE_PATHS[service]}`, token);
       if (status !== 401) check.wrong(`${label} responded ${status} to the revoked token ${jti}`);
     }
   }
   return check.done(revokedTokens.length, asked);
 }
 
-/** What anybody with a token may read. */
-export const ANYBODY_READS = {
+/** A path of each service that every token may read. */
+export const READABLE_PATHS = {
   auth: '/auth/revocations?minDate=2100-01-01T00:00:00Z',
   settings: '/platform/v1/subsystems/chaos/settings?pageSize=1',
   task: '/Schedules?pageSize=1',
 } as const;
 
 const SHOWN_CHARACTERS = 600;
-/** So many of the last settings are looked for. */
-const SOUGHT_SETTINGS = 500;
+/** Number of settings, the last ones written, whose values are searched for in logs. */
+const SEARCHED_SETTINGS = 500;
 
 /**
- * No log of any process of the services has a secret of the run in it, in whatever form: keys, passwords,
- * tokens, values of settings.
- * @param configured what the platform was configured with, by name
+ * Checks that no log contains a secret of the run, plain or encoded: keys, passwords, tokens, values of
+ * settings.
+ * @param configured the secrets of the platform's configuration, by name
  */
 export function auditLogs(
   replicas: readonly Pick<AuditedReplica, 'label' | 'log'>[],
@@ -63,12 +63,12 @@ export function auditLogs(
     [DEMO_BACKEND.sharedSecret, 'shared secret of demo-backend'],
     ...[...configured].map(([name, value]) => [value, name] as const),
     ...journal.revokedTokens.map(({ token }) => [token, 'access token'] as const),
-    ...journal.settings.slice(-SOUGHT_SETTINGS).map(({ id }) => [id, 'value of a setting'] as const),
+    ...journal.settings.slice(-SEARCHED_SETTINGS).map(({ id }) => [id, 'value of a setting'] as const),
   ]);
   return auditSecrets(secrets, new Map(replicas.map(({ label, log }) => [label, log()])));
 }
 
-/** @param secrets kinds by value. @param logs by what wrote them */
+/** @param secrets the kind of each secret, by its value. @param logs by the program that wrote them */
 export function auditSecrets(secrets: ReadonlyMap<string, string>, logs: ReadonlyMap<string, string>): Check {
   const check = new CheckBuilder('logs: no secret');
   for (const { program, secret, before } of findLeaks(secrets, logs))
@@ -77,7 +77,8 @@ export function auditSecrets(secrets: ReadonlyMap<string, string>, logs: Readonl
 }
 
 /**
- * No service logged what only a change of code, grants or schema can end. Faults are logged as warnings.
+ * Checks that no service logged a defect: an error that only a change of code, grants or schema can end.
+ * Services log the effects of faults as warnings.
  * @param logs the log of each program, by its name
  */
 export function auditLoggedDefects(logs: ReadonlyMap<string, string>): Check {
@@ -93,7 +94,7 @@ export function auditLoggedDefects(logs: ReadonlyMap<string, string>): Check {
 const LOOK_BACK_MS = 2_000;
 const MAX_SHOWN_ERRORS = 5;
 
-/** What programs logged at error level in the seconds before an instant. */
+/** Lines that programs logged at error level in the 2 s before an instant, at most 5. */
 function errorsBefore(at: string, logs: ReadonlyMap<string, string>): string[] {
   const until = Date.parse(at);
   return [...logs]
@@ -107,8 +108,8 @@ function errorsBefore(at: string, logs: ReadonlyMap<string, string>): string[] {
 }
 
 /**
- * Every response was a good one or one that the fault explains, and every fault was seen to take place.
- * @param logs of every replica, by file: a finding says what they logged at error level just before it
+ * Checks that every response was a success or is explained by the fault, and that every fault was observed.
+ * @param logs of every replica, by file. A finding quotes the errors that were logged just before it.
  */
 export function auditTraffic(
   { unexpected, unexpectedCount, attempts }: Pick<Traffic, 'unexpected' | 'unexpectedCount' | 'attempts'>,

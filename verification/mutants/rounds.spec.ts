@@ -1,17 +1,17 @@
 import { planFaults } from '#verification/scenarios/chaos/plan.ts';
-import { calm, CALM, chaosFlags, describeScenario, one, oneAt, unite } from './scenario.ts';
+import { calm, CALM, chaosFlags, describeRounds, one, oneAt, unite } from './rounds.ts';
 
 describe('unite', () => {
-  it('has the rounds of both, and none twice that one run of them shows', () => {
+  it('contains the rounds of both, and common ones only once', () => {
     expect(unite(calm(3), CALM)).toEqual(calm(3));
     const both = unite(oneAt('task', 'kill-starved-replica'), oneAt('settings', 'kill-starved-replica'));
     expect(both).toHaveLength(2);
-    expect(describeScenario(unite(CALM, one('database-kill')))).toBe('calm, database-kill');
+    expect(describeRounds(unite(CALM, one('database-kill')))).toBe('calm, database-kill');
   });
 });
 
 describe('chaosFlags', () => {
-  it('has a seed whose faults hit the services that are named', () => {
+  it('chooses a seed whose faults hit the named services', () => {
     const rounds = [
       ...calm(2),
       ...oneAt('task', 'kill-starved-replica'),
@@ -30,7 +30,7 @@ describe('chaosFlags', () => {
     );
   });
 
-  it('refuses what no seed has', () => {
+  it('refuses rounds that no seed produces', () => {
     const kills = oneAt('task', 'kill-starved-replica');
     expect(() => chaosFlags([...kills, { kind: 'calm', service: 'nobody' as 'task' }])).toThrow('no seed');
   });

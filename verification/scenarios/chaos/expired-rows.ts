@@ -1,42 +1,45 @@
 import { SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
 import { AUTH_ROWS } from '#verification/oracle/retention/auth-rows.ts';
-import type { KeptRows } from '#verification/oracle/retention/kept-rows.ts';
+import type { RetentionCase } from '#verification/oracle/retention/retention-case.ts';
 import { SETTINGS_ROWS } from '#verification/oracle/retention/settings-rows.ts';
-import { FORGET_TASK_ROWS, TASK_ROWS } from '#verification/oracle/retention/task-rows.ts';
+import { DELETE_TASK_ROWS, TASK_ROWS } from '#verification/oracle/retention/task-rows.ts';
 import { queryPersistently } from '#verification/traffic/platform.ts';
-import { until } from '../drain.ts';
-import type { Proof, Scene } from './engines/faults.ts';
+import { pollUntil } from '../drain.ts';
+import type { Proof, FaultContext } from './engines/faults.ts';
 
-const ROWS: Readonly<Record<ServiceName, readonly KeptRows[]>> = {
+const ROWS: Readonly<Record<ServiceName, readonly RetentionCase[]>> = {
   auth: AUTH_ROWS,
   settings: SETTINGS_ROWS,
   task: TASK_ROWS,
 };
-/** The auth service purges once a minute, the task service as it is told. */
+/** The auth service purges once a minute, the task service every 10 s in such a run. */
 const PURGE_LIMIT_MS = 90_000;
 const POLL_MS = 1_000;
-/** Of rows on either side of their end; longer than the run. */
+/** Distance of the planted rows from the end of their retention. Longer than the run. */
 const MARGIN = '5 minutes';
-/** Of rows that stay for ever. */
+/** Age of the planted rows that are never purged. */
 const LONG_AGO = '10 years';
 
-/** Plants rows just past their time, just within it, and very old ones that stay; waits for the purges. */
-export async function outliveRows({ cluster: { platform }, load, fault }: Scene): Promise<Proof> {
+/**
+ * Plants rows just after and just before the end of their retention, and very old rows that are never purged,
+ * then waits for the purges.
+ */
+export async function expireRows({ testbed: { platform }, load, fault }: FaultContext): Promise<Proof> {
   const [ended, current] = [`${fault.round}: should be gone`, `${fault.round}: should still be there`];
   for (const service of SERVICE_NAMES) {
-    for (const { plant, stays } of ROWS[service]) {
-      if (stays === null) await platform.query(service, [plant, [current, LONG_AGO, '0 seconds']]);
+    for (const { plant, retention } of ROWS[service]) {
+      if (retention === null) await platform.query(service, [plant, [current, LONG_AGO, '0 seconds']]);
       else
         await platform.query(
           service,
-          [plant, [ended, stays, MARGIN]],
-          [plant, [current, stays, `-${MARGIN}`]],
+          [plant, [ended, retention, MARGIN]],
+          [plant, [current, retention, `-${MARGIN}`]],
         );
     }
   }
   let left = await count(platform, ended);
-  await until(POLL_MS, PURGE_LIMIT_MS, async () => {
+  await pollUntil(POLL_MS, PURGE_LIMIT_MS, async () => {
     left = await count(platform, ended);
     return [...left.values()].every((rows) => rows === 0);
   });
@@ -45,11 +48,11 @@ export async function outliveRows({ cluster: { platform }, load, fault }: Scene)
     if (rows > 0) load.journal.violations.push(`${rows} rows of ${table} should be gone`);
   for (const [table, rows] of kept)
     if (rows !== 1) load.journal.violations.push(`a row of ${table} should still be there`);
-  await platform.query('task', ...FORGET_TASK_ROWS);
-  return `${kept.size} kinds of rows, each past its time, within it, or for ever`;
+  await platform.query('task', ...DELETE_TASK_ROWS);
+  return `${kept.size} kinds of rows, after and before the end of their retention, or never purged`;
 }
 
-/** The rows of a name, by table. */
+/** Counts the rows with a name, by table. */
 async function count(platform: TestPlatform, name: string): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const service of SERVICE_NAMES) {

@@ -1,14 +1,14 @@
-import type { BusinessUnitChange, Life } from '#verification/traffic/journal.ts';
-import { auditBusinessUnits, auditLives } from './scheduler.ts';
+import type { BusinessUnitChange, ChangedSchedule } from '#verification/traffic/journal.ts';
+import { auditBusinessUnits, auditScheduleChanges } from './changes.ts';
 
-const life = (more: Partial<Life> = {}): Life => ({
+const changed = (more: Partial<ChangedSchedule> = {}): ChangedSchedule => ({
   scheduleId: 's',
   idempotencyKey: 'k',
   name: 'b',
   status: 'Paused',
   events: ['ScheduleUpdatedEvent a', 'ScheduleUpdatedEvent b', 'SchedulePausedEvent b'],
-  uncertain: null,
-  isOver: false,
+  uncertainEvent: null,
+  isClosed: false,
   activeSinceMs: 0,
   ...more,
 });
@@ -21,22 +21,25 @@ const updated = [event('ScheduleUpdatedEvent', 'a'), event('ScheduleUpdatedEvent
 const paused = event('SchedulePausedEvent', 'b');
 const schedules = [{ scheduleId: 's', name: 'b', status: 'Paused' }];
 
-describe('auditLives', () => {
-  it('is content with each event in the order of its type, published any number of times', () => {
+describe('auditScheduleChanges', () => {
+  it('accepts events that are in order within their type, published any number of times', () => {
     const published = [paused, ...updated, updated[0]];
-    expect(auditLives([life()], { schedules, published })).toMatchObject({ acknowledged: 3, findings: [] });
+    expect(auditScheduleChanges([changed()], { schedules, published })).toMatchObject({
+      acknowledged: 3,
+      findings: [],
+    });
   });
 
-  it('lets a change that nobody acknowledged have happened or not', () => {
-    const uncertain = life({ uncertain: 'ScheduleResumedEvent b' });
+  it('accepts an unacknowledged change, applied or not', () => {
+    const uncertain = changed({ uncertainEvent: 'ScheduleResumedEvent b' });
     const resumed = event('ScheduleResumedEvent', 'b');
     for (const published of [
       [...updated, paused],
       [...updated, paused, resumed],
     ])
-      expect(auditLives([uncertain], { schedules, published }).findings).toEqual([]);
+      expect(auditScheduleChanges([uncertain], { schedules, published }).findings).toEqual([]);
     const twice = [...updated, paused, resumed, { ...resumed, messageId: 'other' }];
-    expect(auditLives([uncertain], { schedules, published: twice }).duplicated).toBe(1);
+    expect(auditScheduleChanges([uncertain], { schedules, published: twice }).duplicated).toBe(1);
   });
 
   it.each([
@@ -44,18 +47,18 @@ describe('auditLives', () => {
     ['a second event of one change', [...updated, paused, { ...paused, messageId: 'other' }]],
     ['events out of order', [updated[1], updated[0], paused]],
     [
-      'events of nobody’s change',
+      'events of a change that was never requested',
       [...updated, paused, { ...paused, messageId: 'o', message: { scheduleId: 't' } }],
     ],
   ])('finds %s', (_what, published) => {
-    expect(auditLives([life()], { schedules, published }).findings).toHaveLength(1);
+    expect(auditScheduleChanges([changed()], { schedules, published }).findings).toHaveLength(1);
   });
 
-  it('finds a schedule that is not as it was acknowledged, or gone', () => {
+  it('finds a schedule that differs from its acknowledged state, or is missing', () => {
     const published = [...updated, paused];
     const other = [{ scheduleId: 's', name: 'a', status: 'Paused' }];
-    expect(auditLives([life()], { schedules: other, published }).findings).toHaveLength(1);
-    expect(auditLives([life()], { schedules: [], published }).lost).toBe(1);
+    expect(auditScheduleChanges([changed()], { schedules: other, published }).findings).toHaveLength(1);
+    expect(auditScheduleChanges([changed()], { schedules: [], published }).lost).toBe(1);
   });
 });
 
@@ -74,24 +77,24 @@ const first = change('e1', 1, 'Activated');
 const second = change('e2', 2, 'Deactivated');
 
 describe('auditBusinessUnits', () => {
-  it('is content when all were taken, none took effect twice, and the youngest is in force', () => {
-    const applied = { applications: ['e1', 'e2'], taken: ['e1', 'e2'], triggered: new Set<number>() };
+  it('accepts changes that were consumed, applied at most once, and the youngest in force', () => {
+    const applied = { applications: ['e1', 'e2'], consumed: ['e1', 'e2'], triggered: new Set<number>() };
     expect(auditBusinessUnits([first, second], [first, second], applied).findings).toEqual([]);
   });
 
-  it('lets an older change be passed over', () => {
-    const applied = { applications: ['e2'], taken: ['e1', 'e2'], triggered: new Set<number>() };
+  it('accepts that an older change was not applied', () => {
+    const applied = { applications: ['e2'], consumed: ['e1', 'e2'], triggered: new Set<number>() };
     expect(auditBusinessUnits([first, second], [second, first], applied).findings).toEqual([]);
   });
 
-  it('finds changes that were lost on the way or took effect twice', () => {
-    const applied = { applications: ['e2', 'e2'], taken: ['e2'], triggered: new Set<number>() };
+  it('finds changes that were lost or took effect twice', () => {
+    const applied = { applications: ['e2', 'e2'], consumed: ['e2'], triggered: new Set<number>() };
     const check = auditBusinessUnits([first, second, change('e3', 1, 'Activated')], [first, second], applied);
     expect(check).toMatchObject({ lost: 2, duplicated: 1 });
   });
 
-  it('finds triggers that are not those of the youngest change', () => {
-    const applied = { applications: ['e1', 'e2'], taken: ['e1', 'e2'], triggered: new Set([2]) };
+  it('finds triggers that contradict the youngest change', () => {
+    const applied = { applications: ['e1', 'e2'], consumed: ['e1', 'e2'], triggered: new Set([2]) };
     expect(auditBusinessUnits([first, second], [first, second], applied).findings).toHaveLength(1);
   });
 });

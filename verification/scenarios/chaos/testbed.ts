@@ -13,14 +13,14 @@ import { Engines } from './engines/engines.ts';
 import { TASK_VARIABLES } from '#verification/traffic/recurrences.ts';
 import { DEPENDENCIES, type Dependency, labelOf, REPLICA_NAMES, type ReplicaName } from './plan.ts';
 
-/** A link to the build that is started next. */
+/** A symbolic link to the build from which the next program starts. */
 const RUNNING = 'dist/running';
-/** How long a stopping service stays reachable. A multiple of the balancer's probe interval. */
+/** Time for which a stopping service stays reachable. A multiple of the balancer's probe interval. */
 const SHUTDOWN_GRACE_MS = 1_500;
-/** Shorter than a caller's patience, so that callers hear 504 instead of giving up. */
+/** Shorter than a caller's timeout of 15 s, so that callers get a 504 instead of timing out. */
 const REQUEST_TIMEOUT_MS = 8_000;
 
-/** One of the two places of a service. */
+/** One of the two replicas of a service. */
 export interface Replica {
   readonly name: ReplicaName;
   readonly label: string;
@@ -28,41 +28,41 @@ export interface Replica {
   readonly program: Program;
 }
 
-export interface ClusterOptions {
-  /** Holds the bundles; what is in `dist` is built first. */
+export interface TestbedOptions {
+  /** Folder of the bundles. `dist` is built first. */
   readonly dist: string;
-  /** Holds the build that is to be upgraded. */
+  /** Folder of the earlier build that the run upgrades. Null: no upgrade. */
   readonly release: string | null;
-  /** Three machines, in the world of `runInWorld`. */
+  /** True: three machines. Requires `runInNamespaces`. */
   readonly isClustered: boolean;
-  /** With a PgBouncer. */
+  /** True: replicas `a` connect through a PgBouncer. */
   readonly hasPooler: boolean;
-  /** Of every replica, besides those of all runs. */
+  /** Additional variables of every replica. */
   readonly variables: Variables;
 }
 
 /**
- * A whole platform: servers, neighbours, two replicas of each service, balancers in front of them and
- * breakable wires behind them.
+ * The platform under test: servers, neighbours, two replicas of each service, a balancer before each service,
+ * and on one machine a proxy between each replica and each of its servers, which can break the connections.
  */
-export class Cluster {
+export class Testbed {
   readonly platform: TestPlatform;
   readonly #servers: PrivateServers | Engines;
   readonly replicas: Replica[] = [];
-  /** The folder of a release's build, from which the platform starts. Null: from the present one. */
+  /** Folder of the release from which the platform starts. Null: it starts from the present build. */
   readonly #release: string | null;
   readonly #variables: Variables;
   readonly #proxies = new Map<string, TcpProxy>();
   readonly #balancers: Balancer[] = [];
   readonly #presentLogFiles = new Set<string>();
   readonly #frozenPids = new Set<number>();
-  /** Of replicas, on three machines. */
+  /** Clocks of the replicas by label, on three machines. */
   readonly #clocks = new Map<string, StepClock>();
 
   private constructor(
     servers: PrivateServers | Engines,
     platform: TestPlatform,
-    { release, variables }: ClusterOptions,
+    { release, variables }: TestbedOptions,
   ) {
     this.#servers = servers;
     this.platform = platform;
@@ -70,28 +70,26 @@ export class Cluster {
     this.#variables = variables;
   }
 
-  /**
-   * A cluster of which only the servers run; whoever opened it has to `stop()` it, even if `start()` fails.
-   */
-  static async open(options: ClusterOptions, report: (step: string) => void): Promise<Cluster> {
+  /** Opens a testbed and starts only its servers. The caller must `stop()` it, even if `start()` fails. */
+  static async open(options: TestbedOptions, report: (step: string) => void): Promise<Testbed> {
     const { dist, release, isClustered, hasPooler } = options;
     const build = dist === 'dist' ? {} : { projectRoots: [] };
     const running = release === null ? dist : RUNNING;
     const servers = isClustered
       ? await Engines.open(running, hasPooler, report)
       : await PrivateServers.open({ dist: running, ...build }, report);
-    const cluster = new Cluster(servers, await servers.createPlatform(), options);
-    if (cluster.isUpgrade) cluster.run('release');
-    return cluster;
+    const testbed = new Testbed(servers, await servers.createPlatform(), options);
+    if (testbed.isUpgrade) testbed.useBuild('release');
+    return testbed;
   }
 
-  /** The servers of a platform that has one of each. */
+  /** The servers, on one machine. @throws {Error} on three machines */
   get servers(): PrivateServers {
     if (this.#servers instanceof Engines) throw new Error('there are several servers of each kind');
     return this.#servers;
   }
 
-  /** The servers of a clustered platform. */
+  /** The clustered servers, on three machines. @throws {Error} on one machine */
   get engines(): Engines {
     if (this.#servers instanceof Engines) return this.#servers;
     throw new Error('there is one server of each kind');
@@ -105,24 +103,24 @@ export class Cluster {
     return this.#servers.place;
   }
 
-  /** True when the platform is not broken but upgraded. */
+  /** True if the run upgrades the platform and injects no faults. */
   get isUpgrade(): boolean {
     return this.#release !== null;
   }
 
-  /** What is started from now on is of this build. What runs has resolved the link. */
-  run(build: 'release' | 'present'): void {
+  /** Selects the build for programs that start from now on. Running programs keep theirs. */
+  useBuild(build: 'release' | 'present'): void {
     const link = join(WORKSPACE, RUNNING);
     rmSync(link, { force: true });
     symlinkSync(build === 'release' ? (this.#release ?? 'dist') : join(WORKSPACE, 'dist'), link);
   }
 
-  /** The logs of processes of the present build in an upgrade, by file. */
+  /** In an upgrade, the logs of processes of the present build, by file. */
   presentLogs(): ReadonlyMap<string, string> {
     return new Map([...this.#presentLogFiles].map((file) => [basename(file), readFileSync(file, 'utf8')]));
   }
 
-  /** The replicas of a service that run now are of the present build. */
+  /** Records that the running replicas of a service are of the present build. */
   notePresent(service: ServiceName): void {
     for (const { name, program } of this.replicas)
       if (name.service === service) this.#presentLogFiles.add(program.process.logFile);
@@ -150,20 +148,20 @@ export class Cluster {
     return found;
   }
 
-  /** True when every replica would get requests from its balancer now. */
+  /** True if every replica is ready for its balancer. */
   isBalanced(): boolean {
     const ready = this.#balancers.reduce((sum, balancer) => sum + balancer.readyCount, 0);
     return ready === this.replicas.length;
   }
 
-  /** Stops processes until `thaw()`. Returns how many there were. */
+  /** Stops processes (SIGSTOP) until `thaw()`. Returns their number. */
   freeze(pids: readonly number[]): number {
     const stopped = pids.filter((pid) => trySignal(pid, 'SIGSTOP'));
     for (const pid of stopped) this.#frozenPids.add(pid);
     return stopped.length;
   }
 
-  /** Sets the clock of a replica to so many seconds after the machine's. */
+  /** Sets the offset of a replica's clock from the machine's clock. */
   stepClock(name: ReplicaName, offsetS: number): void {
     const clock = this.#clocks.get(labelOf(name));
     if (clock === undefined) throw new Error(`${labelOf(name)} has no clock of its own`);
@@ -175,7 +173,7 @@ export class Cluster {
     this.#frozenPids.clear();
   }
 
-  /** Ends everything. It thaws first because a stopped process hears of nothing. */
+  /** Stops all programs and servers. Thaws processes first, because a stopped process ignores SIGTERM. */
   async stop(): Promise<void> {
     this.thaw();
     await Promise.all([...this.#balancers, ...this.#proxies.values()].map((part) => part.stop()));
@@ -204,7 +202,7 @@ export class Cluster {
       }
       const variables = {
         ...TASK_VARIABLES,
-        // The pod's name in Kubernetes; by it a planted mistake may be one replica's.
+        // The pod's name in Kubernetes. A planted mistake uses it to affect only one replica.
         HOSTNAME: label,
         ...this.#variables,
         PORT: String(port),
@@ -233,7 +231,7 @@ export class Cluster {
     return clock;
   }
 
-  /** Through proxies, unless servers are several. */
+  /** The variables with a replica's server addresses: through its proxies, or direct to clustered servers. */
   #addresses(name: ReplicaName): Variables {
     const { databases, mainBusUrl, schedulingBusUrl } = this.platform.settings;
     const variables: Readonly<Record<Dependency, (through: (url: string) => string) => Variables>> = {

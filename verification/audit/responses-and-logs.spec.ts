@@ -1,4 +1,4 @@
-import { auditSecrets, auditTraffic } from './replicas.ts';
+import { auditSecrets, auditTraffic } from './responses-and-logs.ts';
 
 const VALUE = '1-17-a-value-of-a-setting';
 const secrets = new Map([[VALUE, 'value of a setting']]);
@@ -6,7 +6,7 @@ const findingsIn = (written: string): readonly string[] =>
   auditSecrets(secrets, new Map([['settings-a', `{"level":"info","msg":"${written}"}\n`]])).findings;
 
 describe('auditSecrets', () => {
-  it('finds a secret as it is and encoded within another text, and does not repeat it', () => {
+  it('finds a secret, plain or encoded within another text, and does not quote it', () => {
     const body = Buffer.from(JSON.stringify({ settingValue: VALUE }));
     for (const written of [VALUE, body.toString('base64'), body.toString('hex')]) {
       const [finding] = findingsIn(written);
@@ -15,13 +15,13 @@ describe('auditSecrets', () => {
     }
   });
 
-  it('finds nothing where nothing is', () => {
+  it('finds nothing in a log without secrets', () => {
     expect(findingsIn('request completed')).toEqual([]);
   });
 });
 
 describe('auditTraffic', () => {
-  it('tells what was logged at error level just before an unexpected response', () => {
+  it('quotes errors that were logged just before an unexpected response', () => {
     const line = (second: number, level: string) =>
       `{"level":"${level}","time":"2026-03-01T12:00:0${second}.500Z","msg":"second ${second}"}`;
     const log = [line(1, 'error'), line(3, 'warn'), line(3, 'error'), line(5, 'error')].join('\n');
