@@ -6,7 +6,7 @@ type PromiseName =
   | 'sessions'
   | 'revocations'
   | 'schedules, completions'
-  | 'lives of schedules'
+  | 'changes of schedules'
   | 'instances'
   | 'fires'
   | 'business-unit changes'

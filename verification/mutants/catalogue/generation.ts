@@ -108,7 +108,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'pause-leaves-instances',
     description: 'a paused schedule keeps its instances',
-    promise: 'lives of schedules',
+    promise: 'changes of schedules',
     aspect: 'instances',
     bundle: TASK,
     original: 'isRecurring || touches(change, COPIED) ? await',
@@ -129,7 +129,7 @@ export const GENERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'change-without-event',
     description: 'one change of a schedule in three publishes no event',
-    promise: 'lives of schedules',
+    promise: 'changes of schedules',
     aspect: 'events',
     bundle: TASK,
     original: 'const event = scheduleChanged(command, changed, {',
