@@ -295,7 +295,7 @@ export class OutboxRepository {
     return rows[0] ?? NO_BACKLOG;
   }
 
-  /** Hand-written SQL: a setting. */
+  /** Runs a query with NO_SORT. Hand-written SQL: a setting. */
   private queryByIndex<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
     return this.messages.manager.transaction(async (manager) => {
       await manager.query(`SELECT ${NO_SORT}`);

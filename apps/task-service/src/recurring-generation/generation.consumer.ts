@@ -7,23 +7,26 @@ import { InstanceGenerationService } from './instance-generation.service';
 import { QUEUES } from './queues';
 
 /**
- * Waits before the five retries of the generator, 10 ms to 100 s; the last two in the broker, so that a
- * facility that fails holds no delivery of others. Source: task messaging spec, Limits. Each retry is a new
- * transaction, so none is held open meanwhile.
+ * Delays before the five retries of the generator, 10 ms to 100 s. The last two wait in the broker, so that a
+ * failing facility does not hold up the deliveries of others. Source: task messaging spec, Limits. Each retry
+ * is a new transaction, so none is open during a delay.
  */
 const GENERATOR_RETRIES = {
   immediateRetryDelaysMs: [1, 2, 3].map(exponentialRetryDelayMs),
   retryDelaysMs: [4, 5].map(exponentialRetryDelayMs),
   outlastsOutages: true,
-  // Whatever the order, the same instances are there in the end.
+  // Allows reordering: generation creates the same instances in any order.
   takesTurns: true,
 } as const;
 
-/** Making 500 instances costs about what creating the schedule cost. So nobody creates schedules faster
- *  than their first instances are made. The rest follows in the facility's turn. */
+/**
+ * Maximum instances generated when a schedule is created. Generating 500 costs about as much as creating the
+ * schedule, so schedules cannot be created faster than their first instances are generated. The rest follows
+ * in the facility's turn.
+ */
 const INSTANCES_AT_ONCE = 500;
 
-/** Generates task instances: for a facility when its trigger fires, for a schedule when it was created. */
+/** Generates task instances: for a facility when its trigger fires, for a schedule when it is created. */
 @Injectable()
 export class GenerationConsumer {
   constructor(private readonly generation: InstanceGenerationService) {}
