@@ -49,7 +49,7 @@ export class CalendarPageDto extends createZodDto(
 ) {}
 
 /** Sets the ETag header and returns the body of the response. */
-export function sentCalendar(reply: FastifyReply, calendar: Calendar): CalendarDto {
+export function calendarResponse(reply: FastifyReply, calendar: Calendar): CalendarDto {
   void reply.header('etag', entityTag(calendarRevision(calendar)));
   return calendarBody(calendar);
 }

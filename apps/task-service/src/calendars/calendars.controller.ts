@@ -41,7 +41,7 @@ import {
   ListCalendarsDto,
   PutCalendarDto,
   calendarBody,
-  sentCalendar,
+  calendarResponse,
 } from './calendar.dto';
 import type { Calendar } from './calendar.entity';
 import { CalendarRemovalService } from './calendar-removal.service';
@@ -131,7 +131,7 @@ export class CalendarsController {
       return stored.calendar;
     };
     const calendar = await this.slots.run(id, caller, () => this.outbound.transaction(write));
-    return sentCalendar(reply, calendar);
+    return calendarResponse(reply, calendar);
   }
 
   @Get()
@@ -178,7 +178,7 @@ export class CalendarsController {
   ): Promise<CalendarDto> {
     const calendar = await this.calendars.find(id);
     if (!calendar) throw new TaskError('calendar-not-found');
-    return sentCalendar(reply, calendar);
+    return calendarResponse(reply, calendar);
   }
 
   @Delete(':id')

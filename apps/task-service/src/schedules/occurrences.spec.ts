@@ -278,8 +278,8 @@ describe('a time zone', () => {
 const HOUR_MS = 3_600_000;
 
 /**
- * Returns the instant 24 h · n before local time of day 0, assuming that no clock changes since midnight;
- * used to find noon only, when no zone changes its clocks.
+ * Returns local midnight by the offset at `atMs`. Good enough for deriving noon: no zone changes its clocks
+ * around noon.
  */
 function startOfLocalDay(zone: TimeZone, atMs: number): number {
   const wallMs = atMs + zone.offsetMsAt(atMs);

@@ -29,7 +29,7 @@ export interface Recurrence {
 }
 
 /**
- * A stored schedule cannot be parsedMember: this release or its runtime does not know its expression or time
+ * A stored schedule cannot be evaluated: this release or its runtime does not know its expression or time
  * zone, unlike the one that stored it.
  */
 export class RecurrenceError extends Error {
@@ -38,7 +38,7 @@ export class RecurrenceError extends Error {
 
 /**
  * Parses a recurrence.
- * @throws {RecurrenceError} if a member cannot be parsedMember
+ * @throws {RecurrenceError} if a member cannot be evaluated
  */
 export function recurrenceOf(text: RecurrenceText): Recurrence {
   const zone = parsedMember('timeZone', () => timeZone(text.timeZone));

@@ -25,7 +25,7 @@ import {
   SCHEDULE_ID,
   ScheduleDto,
   ScheduleParams,
-  sentSchedule,
+  scheduleResponse,
   UPDATE_EXAMPLES,
   UpdateScheduleDto,
   WEEKLY_ROUND,
@@ -118,7 +118,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(
+    return scheduleResponse(
       reply,
       await this.lifecycle.update(id, request, entityTagsOf('If-Match', ifMatch), caller),
     );
@@ -137,7 +137,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'pause', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'pause', caller));
   }
 
   @Post(':id/commands/resume')
@@ -159,7 +159,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'resume', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'resume', caller));
   }
 
   @Post(':id/commands/remove')
@@ -175,6 +175,6 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'remove', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'remove', caller));
   }
 }

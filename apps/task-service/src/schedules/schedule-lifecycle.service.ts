@@ -15,7 +15,7 @@ import { scheduleChanged } from './schedule-changed';
 import type { UpdateScheduleDto } from './schedule.dto';
 import { type Schedule, SCHEDULE_TRANSITIONS, type ScheduleCommand, statusOf } from './schedule.entity';
 import { ScheduleLimits } from './schedule-limits.service';
-import { type ScheduleChange, SchedulesRepository, type ShownSchedule } from './schedules.repository';
+import { type ScheduleChange, SchedulesRepository, type ScheduleView } from './schedules.repository';
 
 /**
  * Causes for which future instances are cancelled. A resumption cancels only instances that its pause has not
@@ -76,7 +76,7 @@ export class ScheduleLifecycleService {
     request: UpdateScheduleDto,
     ifMatch: EntityTags | null,
     caller: Caller,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     return this.inTurn(scheduleId, caller, async (manager, locked) => {
       const { schedule, mayBeChanged } = locked;
       if (!SCHEDULE_TRANSITIONS[statusOf(schedule)].update) throw new TaskError('schedule-removed');
@@ -101,7 +101,7 @@ export class ScheduleLifecycleService {
     scheduleId: string,
     command: Exclude<ScheduleCommand, 'update'>,
     caller: Caller,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     return this.inTurn(scheduleId, caller, async (manager, locked) => {
       const { schedule } = locked;
       const before = statusOf(schedule);
@@ -118,7 +118,7 @@ export class ScheduleLifecycleService {
     scheduleId: string,
     caller: Caller,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     const scope = await this.scope.of(caller, MANAGERS);
     return this.limits.inTurn(scheduleId, { caller, scope }, async () => {
       for (;;) {
@@ -133,8 +133,8 @@ export class ScheduleLifecycleService {
     scheduleId: string,
     scope: FacilityScope,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
-  ): Promise<ShownSchedule | typeof BEHIND | null> {
-    return this.outbound.transaction<ShownSchedule | typeof BEHIND | null>(async (manager, unconfirmed) => {
+  ): Promise<ScheduleView | typeof BEHIND | null> {
+    return this.outbound.transaction<ScheduleView | typeof BEHIND | null>(async (manager, unconfirmed) => {
       const schedule = await this.schedules.findAndLock(manager, scheduleId);
       if (!schedule) throw new TaskError('schedule-not-found');
       if (!isWithinScope(scope, schedule.facilityId)) throw new TaskError('facility-not-permitted');
