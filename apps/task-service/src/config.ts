@@ -51,15 +51,18 @@ const shape = z.object({
   SCHEDULE_CHANGES_PER_HOUR: z.coerce.number().int().min(1).max(100_000).default(60),
   /** Seconds over which the triggers with the default expression are spread. 0: all fire at once. */
   TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
-  /** Days for which fires are kept. At least one, which is far longer than any misfire. */
+  /** Days for which fires are kept. One day is already far longer than any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** Days for which completed and cancelled instances are kept after they were due. 0: for ever. */
   INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
-  /** Days for which a removed schedule is kept once it has at most released instances. 0: for ever. */
+  /**
+   * Days for which removed schedules are kept. One that still has instances, released ones included, is kept
+   * longer. 0: for ever.
+   */
   REMOVED_SCHEDULE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
   /** Days for which instances are kept that a change of their schedule or calendar cancelled. 0: for ever. */
   RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
-  /** Maximum of those per facility; the latest are kept. */
+  /** Maximum of these instances per facility; the latest are kept. */
   RELEASED_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(100_000),
   /**
    * Seconds between two purges of each kind of old rows. Released instances are purged at least every 300 s.
@@ -127,14 +130,20 @@ export const taskAdminConfigSchema = z.object({
 
 export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;
 
-/** Loads the configuration of the operator's command line. */
+/**
+ * Loads the configuration of the operator's command line.
+ * @throws {ConfigError} naming every variable that is missing or wrong
+ */
 export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
   return loadConfig(taskAdminConfigSchema, env);
 }
 
 export const TASK_CONFIG = Symbol('TASK_CONFIG');
 
-/** @throws {ConfigError} naming every variable that is missing or wrong */
+/**
+ * Loads the configuration of the service.
+ * @throws {ConfigError} naming every variable that is missing or wrong
+ */
 export function loadTaskServiceConfig(env?: NodeJS.ProcessEnv): Readonly<TaskServiceConfig> {
   return loadConfig(taskServiceConfigSchema, env);
 }

@@ -14,7 +14,10 @@ import { TriggersRepository } from './scheduler/triggers.repository';
 
 /** Released instances deleted per batch. Large, because each batch has to skip those that are kept. */
 const SURPLUS_BATCH = 10_000;
-/** Index entries that a step reads. With RELEASED_STEPS this limits a run, however many facilities exist. */
+/**
+ * Maximum index entries that a step reads. With RELEASED_STEPS it limits a run, however many facilities
+ * exist.
+ */
 const RELEASED_PER_STEP = 1_000_000;
 /** Steps per run. */
 const RELEASED_STEPS = 5;
@@ -47,8 +50,8 @@ type RetentionConfig = Pick<
 >;
 
 /**
- * Maximum interval of purging released instances: limits how many a client can accumulate by changing
- * schedules continuously.
+ * Maximum interval of purging released instances, so that a client that changes schedules continuously cannot
+ * accumulate many.
  */
 const RELEASED_INTERVAL_MS = 5 * MINUTE_MS;
 
@@ -183,8 +186,8 @@ export class ReleasedRetentionJob extends RetentionJob {
 }
 
 /**
- * Deletes schedules that were removed long ago and have no instances except released ones, if
- * REMOVED_SCHEDULE_RETENTION_DAYS is set.
+ * Deletes schedules that were removed long ago and have no instances left, if REMOVED_SCHEDULE_RETENTION_DAYS
+ * is set.
  */
 @Injectable()
 export class RemovedScheduleRetentionJob extends RetentionJob {

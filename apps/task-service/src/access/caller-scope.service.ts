@@ -65,8 +65,9 @@ export class CallerScope {
   constructor(@Inject(TASK_CONFIG) private readonly config: TaskServiceConfig) {}
 
   /**
-   * Returns the facilities that the caller reaches on a route which accepts these personas. If the token does
-   * not list all facilities, or not for which personas they are held, auth-service's `/auth/me` is asked.
+   * Returns the facilities that the caller reaches on a route which accepts these personas. Asks
+   * auth-service's `/auth/me` if the token lists only some of the facilities, or does not say for which
+   * personas they are held.
    * @throws {TaskError} identity-unavailable if auth-service does not say: no facility is granted on a guess
    */
   async of(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
@@ -74,8 +75,8 @@ export class CallerScope {
   }
 
   /**
-   * @throws {TaskError} facility-not-permitted if the caller does not reach the facility;
-   * identity-unavailable
+   * Checks that the caller reaches the facility.
+   * @throws {TaskError} facility-not-permitted, identity-unavailable
    */
   async require(caller: Caller, route: RoutePersonas, facilityId: number): Promise<void> {
     if (!isWithinScope(await this.of(caller, route), facilityId))

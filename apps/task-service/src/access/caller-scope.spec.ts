@@ -37,7 +37,7 @@ describe('the facilities a caller reaches', () => {
     expect(facilityScope(both, PERFORMERS)).toEqual([501, 777]);
   });
 
-  it('narrow to the facility asked for, never beyond the claims', () => {
+  it('narrow to the requested facility, never beyond the claims', () => {
     expect(narrowedScope([501, 502], undefined)).toEqual([501, 502]);
     expect(narrowedScope([501, 502], 502)).toEqual([502]);
     expect(narrowedScope([501, 502], 503)).toBeNull();

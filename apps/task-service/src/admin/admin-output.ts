@@ -5,7 +5,7 @@ import type { OutboxStatus } from '../outbound/outbox.repository';
 /** One line of output: values by column name, in column order. */
 export type OutputRow = Readonly<Record<string, unknown>>;
 
-/** A line of a list. */
+/** Returns an outbox event as a row of a list. */
 export function eventLine(event: OutboxMessage): OutputRow {
   const { messageId, facilityId, messageType, attempts, parkedAt, nextAttemptAt, lastError } = event;
   const when = parkedAt
@@ -14,7 +14,7 @@ export function eventLine(event: OutboxMessage): OutputRow {
   return { messageId, facilityId, messageType, attempts, ...when, lastError };
 }
 
-/** What waits in the outbox of one message type, as a line of the status. */
+/** Returns the outbox events of one message type as a row of the status. */
 export function outboxStatus({ messageType, isParked, messages, since, lastError }: OutboxStatus): OutputRow {
   const why = lastError ?? (isParked ? null : 'not published yet');
   return {
@@ -27,7 +27,7 @@ export function outboxStatus({ messageType, isParked, messages, since, lastError
   };
 }
 
-/** What lies in a queue, as a line of the status. */
+/** Returns a queue as a row of the status. */
 export function queueStatus(
   what: string,
   { messages, consumers, first }: QueueState,
@@ -50,7 +50,7 @@ export function eventDetails(event: OutboxMessage): OutputRow {
   return { ...eventLine(event), createdAt: createdAt.toISOString(), traceHeaders, message };
 }
 
-/** A line of a list. */
+/** Returns a queue's message as a row of a list. */
 export function messageLine(message: FailedMessage): OutputRow {
   const { id, queue, type, reason, parkedAt } = message;
   return { messageId: id, queue, type, reason, parkedAt, error: errorText(message) };
@@ -65,7 +65,7 @@ export function messageDetails(message: FailedMessage): OutputRow {
   return { ...messageLine(message), attempts, headers, body: parsed(body) };
 }
 
-/** Rows as text: aligned columns under their names. */
+/** Formats rows as a table with aligned columns. */
 export function tableText(rows: readonly OutputRow[]): string {
   const [first] = rows;
   if (!first) return 'nothing is parked';
@@ -82,7 +82,7 @@ export function tableText(rows: readonly OutputRow[]): string {
     .join('\n');
 }
 
-/** One message as text: a line per field, JSON indented. */
+/** Formats one message, a line per field, with indented JSON. */
 export function detailsText(row: OutputRow): string {
   return Object.entries(row)
     .map(([name, value]) => {
@@ -92,7 +92,7 @@ export function detailsText(row: OutputRow): string {
     .join('\n');
 }
 
-/** Nothing that came in a message may steer the terminal. */
+/** Formats one value. Replaces control characters, so that a message cannot control the terminal. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\p{Cc}/gu, ' ');

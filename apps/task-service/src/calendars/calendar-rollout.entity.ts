@@ -3,7 +3,7 @@ import { BIGINT, INSTANT } from '../fields/fields';
 import { Calendar } from './calendar.entity';
 
 /**
- * A changed calendar that some facilities have not been asked to regenerate for yet. One row per calendar: a
+ * A changed calendar with facilities that have not been asked to regenerate yet. One row per calendar: a
  * later change restarts it.
  */
 @Entity('calendar_rollouts')
@@ -21,9 +21,8 @@ export class CalendarRollout {
   readonly afterFacilityId!: number;
 
   /**
-   * Lower bound of the transaction ids that began after the change. The first step sets it; a step sets it
-   * again if the row was restored to a server whose ids are lower. Transactions with lower ids may have read
-   * the old dates.
+   * Next transaction id to be assigned, recorded by the first step after the change, and again if the row was
+   * restored to a server whose ids are lower. Transactions with lower ids may have read the old dates.
    */
   @Column({ name: 'next_transaction_id', ...BIGINT, nullable: true })
   readonly nextTransactionId!: number | null;

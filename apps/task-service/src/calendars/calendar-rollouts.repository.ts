@@ -17,9 +17,9 @@ export interface RolloutPosition extends Pick<
 }
 
 // Hand-written SQL: FOR UPDATE SKIP LOCKED, and skips last passes that must still wait for transactions. All
-// transactions below `ended.below` have ended; none from `ended.above` on has begun. An id recorded on this
-// server is at most `ended.above`; a higher one was recorded on another server, before a restore or a
-// failover. "isSettled" is then null, so that the step records the ids of this server.
+// transactions below `ended.below` have ended; none from `ended.above` on has. A recorded id above
+// `ended.above` usually comes from another server, before a restore or a failover. "isSettled" is then null,
+// so that the step records the next id of this server.
 const LOCK_NEXT = `
   SELECT calendar_id AS "calendarId", after_facility_id::float8 AS "afterFacilityId", changed_at AS "changedAt",
     is_last_pass AS "isLastPass",
@@ -43,7 +43,7 @@ const BEGIN = `
 
 // Hand-written SQL: a snapshot's xmax is only one above the newest transaction that has ended, so running
 // transactions may have higher ids. age() returns the distance from xmax to the next id to be assigned.
-const NOTE_TRANSACTIONS = `
+const RECORD_NEXT_TRANSACTION = `
   UPDATE task.calendar_rollouts
   SET next_transaction_id = snapshot.xmax::text::bigint + age(snapshot.xmax::xid), stepped_at = clock_timestamp()
   FROM (SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax) AS snapshot
@@ -109,7 +109,7 @@ export class CalendarRolloutsRepository {
    * dates.
    */
   async recordNextTransaction(manager: EntityManager, calendarId: string): Promise<void> {
-    await manager.query(NOTE_TRANSACTIONS, [calendarId]);
+    await manager.query(RECORD_NEXT_TRANSACTION, [calendarId]);
   }
 
   /** Stores the progress of a rollout. */

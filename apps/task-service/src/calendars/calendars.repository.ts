@@ -17,8 +17,8 @@ const INSERT = `
 
 // Hand-written SQL: compares with the stored row. The revision changes only with the dates. The ETag also
 // contains `changed_at`, because a failover that loses commits turns the revision back, but not the time.
-// `changed_at` is the present, even if a clock that was ahead stored a later one; of two changes in the same
-// millisecond, the second is stored with the next millisecond.
+// `changed_at` is always the present, even if the stored one lies in the future. The second of two changes in
+// the same millisecond gets the next millisecond.
 const REPLACE = `
   WITH replaced AS (
     UPDATE task.calendars SET name = $2, excluded_dates = $3,
@@ -34,7 +34,7 @@ const REPLACE = `
 
 // Hand-written SQL: reads at most $2 schedules by the index of a calendar's schedules. Changes nothing if one
 // of the calendar's schedules is not removed, which a separate index finds.
-const FORGET = `
+const CLEAR_REFERENCES = `
   WITH in_use AS MATERIALIZED (
     SELECT 1 FROM task.schedules WHERE calendar_id = $1 AND status <> 'Removed' LIMIT 1
   ), page AS MATERIALIZED (
@@ -47,8 +47,8 @@ const FORGET = `
   SELECT (SELECT count(*)::int FROM page) AS read, EXISTS (SELECT 1 FROM in_use) AS "isInUse"`;
 
 /**
- * Attempts to create or lock a calendar. One fails only if another transaction creates the calendar between
- * the read and the insert, so a further failure needs it to be deleted and created again.
+ * Attempts to create or lock a calendar. An attempt fails only if another transaction creates the calendar
+ * between the read and the insert. For another failure it must also be deleted again.
  */
 const MAX_ATTEMPTS = 5;
 
@@ -68,7 +68,10 @@ export class CalendarsRepository {
     return this.calendars.findOneBy({ calendarId });
   }
 
-  /** @throws {TaskError} calendar-unknown */
+  /**
+   * Returns the excluded dates of a calendar.
+   * @throws {TaskError} calendar-unknown
+   */
   async excludedDates(calendarId: string): Promise<readonly string[]> {
     const calendar = await this.find(calendarId);
     if (!calendar) throw new TaskError('calendar-unknown');
@@ -123,7 +126,10 @@ export class CalendarsRepository {
     if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
       throw new TaskError('calendar-changed');
     if (!found) return 'absent';
-    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(FORGET, [calendarId, limit]);
+    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(CLEAR_REFERENCES, [
+      calendarId,
+      limit,
+    ]);
     if (rows[0]?.isInUse) throw new TaskError('calendar-in-use');
     return rows[0]?.read === limit ? 'more' : 'done';
   }
@@ -153,6 +159,7 @@ export class CalendarsRepository {
   }
 
   /**
+   * Locks a calendar.
    * @param mode `for_no_key_update` for a change: other transactions may still create schedules that name it
    */
   private lock(

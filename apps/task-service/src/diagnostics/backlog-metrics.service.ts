@@ -59,7 +59,7 @@ export class BacklogMetrics {
   }
 }
 
-/** Wraps a read so that gauges sampled at the same time share one. */
+/** Wraps a query so that gauges sampled at the same time share one execution. */
 function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let reading: Promise<T> | null = null;
   return () =>

@@ -85,8 +85,8 @@ const EARLIEST_MS = Date.UTC(2000, 0, 1);
 const LATEST_MS = Date.UTC(2200, 0, 1);
 
 /**
- * Returns the instant if it is from 2000 to 2200. Any other is a mistake, and PostgreSQL, JavaScript and ISO
- * 8601 disagree about instants that are further away.
+ * Returns the instant if it is between 2000 and 2200. Any other is a mistake, and PostgreSQL, JavaScript and
+ * ISO 8601 disagree about instants that are even further away.
  * @throws {TaskError} instant-out-of-range
  */
 export function withinLimits(instant: Date): Date {

@@ -19,7 +19,7 @@ export const INSTANCE_ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';
 const instant = z.iso.datetime({ offset: true });
 
 /**
- * Omits the type `object` from the document, because the body `null` is accepted as well, as in release
+ * Omits the type `object` from the API document, because the body `null` is accepted, too, as in release
  * 1.0.0.
  */
 const ALSO_NULL = { type: undefined };
@@ -84,24 +84,19 @@ const instance = z
     taskInstanceId: identifier('The task instance.'),
     scheduleId: identifier('The schedule that it was generated from.'),
     facilityId,
-    name: z
-      .string()
-      .meta({
-        description:
-          'Name of the schedule. A later rename changes it only while the instance is pending and in the future.',
-      }),
+    name: z.string().meta({
+      description:
+        'Name of the schedule. A later rename changes it only while the instance is pending and in the future.',
+    }),
     dueAtUtc: instantField('When it is due.'),
     status: z.enum(INSTANCE_STATUSES),
     completedAtUtc: instantField('When it was completed.').nullable(),
     completedBy: actor.nullable(),
     notes: z.string().nullable(),
-    template: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .meta({
-        description:
-          'Template of the schedule. A later change updates it only while the instance is pending and in the future.',
-      }),
+    template: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'Template of the schedule. A later change updates it only while the instance is pending and in the future.',
+    }),
     cancelledAtUtc: instantField('When it was cancelled.').nullable(),
     cancelledBy: actor.nullable().meta({ description: 'Who cancelled it, or changed its schedule.' }),
     cancellationCause: z.enum(CANCELLATION_CAUSES).nullable().meta({

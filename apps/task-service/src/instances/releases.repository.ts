@@ -37,7 +37,7 @@ export interface FacilityStep {
   readonly last: number | null;
 }
 
-/** Number of unfinished releases, and of instances that they have still to cancel. */
+/** Numbers of unfinished releases and of the instances that they have still to cancel. */
 export interface ReleaseBacklog {
   readonly schedules: number;
   readonly instances: number;
@@ -46,8 +46,8 @@ export interface ReleaseBacklog {
 const BACKLOG = `
   SELECT count(*)::int AS schedules, coalesce(sum(remaining), 0)::float8 AS instances FROM task.releases`;
 
-// Deleting a released instance makes generation create nothing: its instant is free already.
-const FORGET_OLD = `
+// A deleted released instance is not generated again: its instant is free already.
+const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
       SELECT task_instance_id FROM task.released_instances
@@ -77,7 +77,7 @@ const NEXT_FACILITIES = `
   SELECT facility_id::float8 AS "facilityId", held > $2 AS "hasMore", read >= $3 AS "isLast" FROM walk
   WHERE facility_id > $1 ORDER BY facility_id`;
 
-const FORGET_SURPLUS = `
+const DELETE_SURPLUS = `
   WITH deleted AS (
     DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
       SELECT task_instance_id FROM task.released_instances
@@ -139,7 +139,7 @@ export class ReleasesRepository {
    * number.
    */
   async forgetOld(days: number, limit: number): Promise<number> {
-    const rows = await this.releases.query<{ count: number }[]>(FORGET_OLD, [days, limit]);
+    const rows = await this.releases.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
   }
 
@@ -164,7 +164,7 @@ export class ReleasesRepository {
    * Returns their number.
    */
   async forgetSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
-    const rows = await this.releases.query<{ count: number }[]>(FORGET_SURPLUS, [facilityId, kept, limit]);
+    const rows = await this.releases.query<{ count: number }[]>(DELETE_SURPLUS, [facilityId, kept, limit]);
     return rows[0]?.count ?? 0;
   }
 }

@@ -4,16 +4,17 @@ import { Repository } from 'typeorm';
 import { Template } from './template.entity';
 
 /**
- * Equality, written as a range. Together with ORDER BY template_id it makes the planner choose the index on
- * template_id. With an equality the order would be trivial, and the planner might scan: where nearly all
- * instances share one template, that would read them all for each unused template.
+ * Equality, written as a range, so that with ORDER BY template_id the planner must use the index on
+ * template_id. With `=` all rows found would be in order anyway, and the planner might choose another index
+ * or a scan. Where nearly all instances share one template, that would read all of them for each unused
+ * template.
  */
 const USES_TEMPLATE = 'holder.template_id >= known.template_id AND holder.template_id <= known.template_id';
 
 // Hand-written SQL: checks each template once a day. Sets `used_at` on those that are in use, and deletes the
 // others. One that a schedule begins to use during the statement survives, because the trigger that stores
 // templates has updated its `used_at`.
-const FORGET_UNUSED = `
+const DELETE_UNUSED = `
   WITH looked AS MATERIALIZED (
     SELECT template_id,
       coalesce(
@@ -40,7 +41,7 @@ export class TemplatesRepository {
 
   /** Checks at most `limit` templates and deletes those that are not in use. Returns the number checked. */
   async forgetUnused(limit: number): Promise<number> {
-    const rows = await this.templates.query<{ count: number }[]>(FORGET_UNUSED, [limit]);
+    const rows = await this.templates.query<{ count: number }[]>(DELETE_UNUSED, [limit]);
     return rows[0]?.count ?? 0;
   }
 }

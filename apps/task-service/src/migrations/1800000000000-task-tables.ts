@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Schedules, the instances generated from them, the clustered scheduler's triggers, and the outbox. */
+/** Creates the tables of schedules, instances, triggers and the outbox. */
 export class TaskTables1800000000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [...TASKS, ...SCHEDULER, ...OUTBOX]) await runner.query(statement);

@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Adds the state of a whole business unit, and the facts that survive a facility's trigger while no unit
- * holds the facility active. The previous release writes only unit-facility pairs; a trigger derives the
- * state of the unit from them.
+ * Adds the state of whole business units, and of facilities that no unit holds active, whose triggers are
+ * deleted. The previous release writes only unit-facility pairs; a trigger derives the state of the unit from
+ * them.
  */
 export class BusinessUnits1800000006000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

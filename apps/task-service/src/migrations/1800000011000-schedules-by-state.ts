@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Indexes a facility's schedules by state: creating a schedule counts the active ones, and a list reads those
- * of one state, both regardless of how many others the facility has.
+ * Indexes a facility's schedules by state, for counting the active ones when a schedule is created, and for
+ * lists of one state. Neither reads the schedules in other states.
  */
 export class SchedulesByState1800000011000 implements MigrationInterface {
   readonly transaction = false;

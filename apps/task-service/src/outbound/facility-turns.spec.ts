@@ -5,7 +5,7 @@ const LIMIT = 25;
 describe('the turns of facilities', () => {
   let turns: FacilityTurns;
   const turn = () => turns.of([3])[0] ?? null;
-  /** Notes a pass that read `read` events, with `lastFacility` as the last facility in ascending order. */
+  /** Records a pass that read `read` events, the last of them (by facility) of `lastFacility`. */
   const pass = (read: number, lastFacility: number | null): boolean =>
     turns.note(3, { read, lastFacility }, { turn: turn(), limit: LIMIT });
 

@@ -10,7 +10,7 @@ describe('the floor from which the relay reads', () => {
     nowMs = 1_000;
   });
   /**
-   * Notes a read of the head of one type in partition 3, and advances the clock by 5 s. Returns whether it
+   * Records a read of the head of one type in partition 3, and advances the clock by 5 s. Returns whether it
    * was a full read.
    */
   const readHead = (sequence: string | null, last: string, tookMs = 200): boolean => {

@@ -22,13 +22,14 @@ const SLOW_MS = 50;
 const SETTLED_MS = 15 * SECOND_MS;
 /** Minimum time between full reads, which find events that committed even later. */
 const FULL_INTERVAL_MS = 30 * SECOND_MS;
-/** Full reads take at most one part in this many of the time. */
+/** Reciprocal of the maximum share of time that full reads take. */
 const FULL_SHARE = 20;
 
 /**
  * Tracks the positions from which the relay reads. Published events are deleted, but while an old snapshot is
- * open (e.g. a long backup) their dead rows remain, and every pass would read all of them. Meanwhile passes
- * begin behind the dead rows. A full read is one from the beginning of the partition.
+ * open (e.g. a long backup) their dead rows remain, and every pass would read all of them. During that time
+ * passes start above a floor, behind the dead rows. A full read is one that starts at the beginning of the
+ * partition.
  */
 export class OutboxFloors {
   private readonly floors = new Map<string, OutboxFloor>();

@@ -2,8 +2,9 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * An event, stored by the transaction that caused it until the broker has confirmed it. The row holds the
- * message as data; the relay builds the envelope when it publishes.
+ * An event to publish. The transaction that causes it inserts the row, and the relay deletes it once the
+ * broker has confirmed the event. The row holds the message as data; the relay builds the envelope when it
+ * publishes.
  *
  * `message` and `trace_headers` are `json` instead of `jsonb`: no query searches in them, `json` needs no
  * conversion, and it stores every text that JSON allows (`jsonb` rejects \u0000 and lone surrogates).

@@ -56,8 +56,8 @@ export interface OutboxBacklog {
   /** Waiting events, counted up to 10,000. */
   readonly waiting: number;
   /**
-   * Parked events. While floors are in use also counted up to 10,000: that count reads the index in order and
-   * no dead row.
+   * Parked events. While floors are in use they are counted up to 10,000, too, in index order, which reads no
+   * dead row.
    */
   readonly parked: number;
   /** Age of the oldest event that is not parked; 0 if none waits. */
@@ -99,7 +99,7 @@ const STORE = {
   ORDER BY position`,
 };
 
-// Locks partitions and configures the transaction. Its commit does not wait for the disk: after a crash of
+// Locks partitions and configures the transaction. The commit does not wait for the disk: after a crash of
 // the server, settled events may be published again.
 const LOCK = `
   SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
@@ -179,8 +179,8 @@ export class OutboxRepository {
   ) {}
 
   /**
-   * Stores the messages in the caller's transaction. A facility's events are published in this order. A
-   * prepared statement, because every event is stored by it.
+   * Stores the messages in the caller's transaction. A facility's events are published in this order. The
+   * statement is prepared because it runs for nearly every event.
    */
   async store(manager: EntityManager, messages: readonly NewOutboxMessage[]): Promise<void> {
     const column = <T>(pick: (message: NewOutboxMessage) => T): T[] => messages.map(pick);
@@ -374,8 +374,8 @@ function floorColumns(floors: readonly OutboxFloor[]): [number[], string[], stri
   ];
 }
 
-// Matches parked events only, unless the choice is waiting ones: those belong to the relay, whichever ids an
-// operator names.
+// Builds the filter of the selected events. Waiting events belong to the relay, so naming their ids does not
+// select them; `isParked: false` does.
 function selection({ ids, facilityId, isParked }: EventChoice): FindOptionsWhere<OutboxMessage> {
   const texts = ids === null ? null : [...ids].map((id) => id.toLowerCase());
   return {

@@ -70,7 +70,7 @@ describe('a relay batch', () => {
     }
   });
 
-  it('holds back what follows a refused message of the facility and type, and nothing else', async () => {
+  it('holds back only the later messages of a refused one’s facility and type', async () => {
     const batch = [
       message(1),
       message(2),

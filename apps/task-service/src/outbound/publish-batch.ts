@@ -113,9 +113,9 @@ export interface Publishing {
 const MAX_OF_FACILITY = 100;
 
 /**
- * Publishes a batch: facilities concurrently, each facility's messages one after the other. A failure of one
- * event holds back later events of its facility and type, a failure of a type that type, and an outage
- * everything for that bus.
+ * Publishes a batch: facilities concurrently, each facility's messages one after the other. A failed event
+ * holds back the later events of its facility and type. A failed type holds back all its events, and an
+ * outage everything for that bus.
  */
 export async function publishBatch(
   batch: readonly StoredMessage[],
@@ -178,7 +178,7 @@ function refusal(
     reason,
     error,
     countsAsAttempt: isCounted,
-    // No delay of its own while its type is paused: the event is the head of the next probe.
+    // The event needs no delay of its own while its type is paused: the next probe begins with it.
     delayMs: scope === 'type' && delayMs !== null ? 0 : delayMs,
   };
 }

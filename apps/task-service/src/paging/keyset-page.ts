@@ -37,15 +37,15 @@ export interface PageRequest<T> {
 }
 
 /**
- * Maximum size of a page as JSON. Without it, 1,000 rows with a template or calendar of tens of KiB each
- * would fit.
+ * Maximum size of a page as JSON. It limits pages of up to 1,000 rows that each have a template or calendar
+ * of tens of KiB.
  */
 const MAX_PAGE_BYTES = 1_024 * 1_024;
 /** Bytes reserved for the rest of the body: member names and the page key. */
 const FRAME_BYTES = 10 * 1_024;
 /**
- * Maximum rows of the first read. It shows the average size of a row, so that the next reads do not hold many
- * large rows in memory.
+ * Maximum rows of the first read. The size of further reads follows from the average row size, so that no
+ * page holds many large rows in memory.
  */
 const FIRST_READ = 101;
 

@@ -1,6 +1,6 @@
 /**
- * A list whose rows lie in several ranges of one index. The index columns are: those that identify the range,
- * the instant, the identifier.
+ * A list that is read from several ranges of one index. The index has the columns that identify the range,
+ * then the instant, then the identifier.
  */
 export interface RangedList {
   readonly table: string;

@@ -163,7 +163,7 @@ function busProblem(error: unknown): Problem | null {
   return isDown ? problems.serviceUnavailable(BUS_DOWN).problem : null;
 }
 
-/** Description of 400. */
+/** Description of the 400 response. */
 const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
 
 /**

@@ -36,7 +36,7 @@ export interface Misplacement {
 
 const SCHEDULES_PER_PAGE = 1_000;
 const TRIGGERS_PER_PAGE = 10_000;
-/** Triggers that are due sooner than this are not checked: their next fire corrects them. */
+/** Triggers whose next fire is sooner than this are not checked, because that fire corrects them. */
 const TOLERANCE = '25 hours';
 
 // Hand-written SQL: a few index probes per row.

@@ -23,7 +23,7 @@ export interface PositionFinding {
 interface PositionOptions {
   /** Whether to repair; otherwise only report. */
   readonly applies: boolean;
-  /** Minutes for which a new schedule is skipped, because its trigger may not be created yet. */
+  /** Minutes for which a new schedule is ignored, because its trigger may not be created yet. */
   readonly graceMinutes: number;
   readonly isStopping?: () => boolean;
 }

@@ -69,7 +69,7 @@ const NEXT_SCHEDULE = `
   SELECT facility_id::float8 AS "facilityId", schedule_id AS id FROM task.schedules WHERE schedule_id > $1
   ORDER BY schedule_id LIMIT 1`;
 
-/** Maximum dates of a calendar that are examined: the next ones. Later dates are examined in later runs. */
+/** Number of a calendar's next dates that are examined. Later dates are examined in later runs. */
 const DATES_EXAMINED = 60;
 
 // Hand-written SQL: a calendar may have thousands of dates. Starts with yesterday (UTC), which is still today

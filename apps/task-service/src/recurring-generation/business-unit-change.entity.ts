@@ -67,8 +67,8 @@ export class BusinessUnitFacility extends AppliedChange {
 }
 
 /**
- * State of a business unit, independent of the order in which its changes arrived. Makes stale changes of
- * facilities recognisable for which no pair exists.
+ * State of a business unit, independent of the order in which its changes arrived. It shows whether a change
+ * is stale even for facilities that have no pair with the unit yet.
  */
 @Entity('business_units')
 export class BusinessUnit {

@@ -102,8 +102,8 @@ export class GenerationBudget {
   }
 
   /**
-   * Plans the run within the facility's limit: shortens the window of all schedules equally until the
-   * instances fit.
+   * Plans a run within the facility's limit: shortens the window of all schedules equally until the instances
+   * fit.
    */
   async cut(manager: EntityManager, demand: Demand): Promise<GenerationPlans> {
     const { facilityId, schedules, window, wanted, perRun } = demand;

@@ -214,7 +214,7 @@ describe('occurrences to generate', () => {
     expect(plan([], 0)).toMatchObject({ plans: [], isComplete: false });
   });
 
-  it('are counted from the earliest instant that is still made up for', () => {
+  it('are counted from the earliest instant for which missed ones are generated', () => {
     const behind = schedule({ generatedUntil: new Date('2025-10-01T06:00:00Z') });
     expect(countPlanned([behind, schedule({ scheduleId: 'b' })], WINDOW)).toBe(92 + 2);
   });

@@ -53,7 +53,7 @@ export class InstanceAlignmentJob extends RecurringJob {
         cancelled += step.cancelled;
         continue;
       }
-      this.log.warn(`schedule ${step.scheduleId}: its instances could not be released`, { err: step.error });
+      this.log.warn(`schedule ${step.scheduleId}: cannot release its instances`, { err: step.error });
       failed.push(step.scheduleId);
     }
     return cancelled;

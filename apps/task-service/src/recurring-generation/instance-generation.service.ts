@@ -76,8 +76,8 @@ export class InstanceGenerationService {
     const followed = planned.plans.filter(({ isCalendarStale }) => isCalendarStale);
     for (const { scheduleId } of followed)
       await this.followCalendar(manager, schedules, { scheduleId, now: window.now });
-    // Requests another run only if this one followed a calendar: otherwise the next run would find the same
-    // work and do nothing either.
+    // Requests another run for further calendars only if this one followed a calendar: otherwise the next run
+    // would find the same work and skip it, too.
     const hasMoreToFollow = followed.length > 0 && found.length > schedules.length;
     if (!planned.isComplete || hasMoreToFollow)
       await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: window.now })]);
@@ -157,7 +157,9 @@ export class InstanceGenerationService {
       this.generated.inc(created);
       if (skipped === 0) return;
       this.skipped.inc(skipped);
-      this.logger.warn(`${String(skipped)} occurrences were too old to be made up for: schedules ${key}`);
+      this.logger.warn(
+        `${String(skipped)} missed occurrences were too old to be generated: schedules ${key}`,
+      );
     });
     return created;
   }

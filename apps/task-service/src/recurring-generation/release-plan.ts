@@ -3,7 +3,7 @@ import { dueBetween, type Recurrence } from '../schedules/recurrence';
 /** Which of its future instances a schedule still wants: those at which it is due, all, or none. */
 export type Wanted = Recurrence | 'all' | 'none';
 
-/** Decision about some instances, by their due instants. */
+/** Decision about some instances, which are identified by their due instants. */
 export interface ReleasePlan {
   readonly kept: readonly Date[];
   readonly released: readonly Date[];

@@ -159,11 +159,11 @@ const DELETE_OLD_FIRES = `
   ) SELECT count(*)::int AS count FROM deleted`;
 
 /** Error of a trigger that is restored with settings that cannot be evaluated any more. */
-const NOT_EVALUATED = 'its remembered settings cannot be evaluated';
+const NOT_EVALUATED = 'its stored settings cannot be evaluated';
 
 /**
- * Attempts to create or lock triggers. One fails only if another transaction creates the trigger and deletes
- * it again in between.
+ * Attempts to create or lock triggers. An attempt fails only if another transaction creates a trigger and
+ * deletes it again in between.
  */
 const MAX_ATTEMPTS = 5;
 

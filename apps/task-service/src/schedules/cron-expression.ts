@@ -7,7 +7,7 @@ export interface CronExpression {
   readonly daysOfMonth: ReadonlySet<number>;
   /** 0 is Sunday. */
   readonly daysOfWeek: ReadonlySet<number>;
-  /** Whether a day that matches one of the day fields is due: neither day field begins with `*`. */
+  /** Whether a day is due that matches only one of the two day fields: neither field begins with `*`. */
   readonly isEitherDay: boolean;
 }
 
@@ -55,7 +55,7 @@ export function parseCronExpression(text: string): CronExpression {
   const known = cache.get(text);
   if (known) return known;
   const parsed = parse(text);
-  // The first key is the oldest. The cache is limited because callers choose the texts.
+  // Evicts the oldest key, which is the first one. The cache is limited because callers choose the texts.
   if (cache.size >= CACHE_LIMIT) cache.delete(cache.keys().next().value as string);
   cache.set(text, parsed);
   return parsed;
@@ -112,8 +112,8 @@ function valueOf(text: string, { min, max, names = [] }: FieldRule): number | nu
 }
 
 /**
- * Returns whether any date matches. A date that exists in some year falls on every day of the week within
- * forty years, and every month has every day of the week.
+ * Returns whether any date matches. A date that exists in some year falls on every weekday within forty
+ * years, and every month contains every weekday.
  */
 function everComes({ isEitherDay, months, daysOfMonth }: CronExpression): boolean {
   if (isEitherDay) return true;

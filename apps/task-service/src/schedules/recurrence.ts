@@ -29,8 +29,8 @@ export interface Recurrence {
 }
 
 /**
- * A stored schedule cannot be evaluated: this release or its runtime does not know its expression or time
- * zone, unlike the one that stored it.
+ * Thrown for a stored schedule that cannot be evaluated, because this release or its runtime does not know
+ * its expression or time zone.
  */
 export class RecurrenceError extends Error {
   override readonly name = 'RecurrenceError';

@@ -91,7 +91,7 @@ export class ScheduleLimits {
     return this.slots.run(`facility ${String(facilityId)}`, caller, create);
   }
 
-  /** Returns the reason for which the facility got no further schedule. */
+  /** Returns the error for a facility that got no further schedule. */
   async refusalOfNew(facilityId: number): Promise<TaskError> {
     const nextAt = await this.schedules.nextCreationAt(facilityId);
     if (nextAt === null) return new TaskError('schedule-limit-reached');
@@ -160,7 +160,7 @@ export class ScheduleLimits {
   countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {
     const hourEndMs = (changesSince?.getTime() ?? -Infinity) + HOUR_MS;
     const waitMs = hourEndMs - now.getTime();
-    // An hour that lasts longer than an hour was started by a clock that was ahead.
+    // An hour that ends more than an hour from now was started by a clock that was ahead.
     if (waitMs <= 0 || waitMs > HOUR_MS + CLOCK_STEP_SECONDS * SECOND_MS)
       return { changesSince: now, changeCount: 1 };
     if (command !== 'remove' && changeCount >= this.config.SCHEDULE_CHANGES_PER_HOUR) {

@@ -92,7 +92,7 @@ export class Schedule {
   @Column({ type: 'text', default: 'Active' })
   readonly status!: StoredStatus;
 
-  /** When generation found that its `endDate` had passed; null before. */
+  /** When generation found that its `endDate` had passed; null while it has not. */
   @Column({ name: 'ended_at', ...INSTANT, nullable: true })
   readonly endedAt!: Date | null;
 

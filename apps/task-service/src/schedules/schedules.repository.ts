@@ -27,7 +27,7 @@ export interface ScheduleCreation {
   readonly event: NewOutboxMessage;
 }
 
-/** Members of a schedule that a command can change. */
+/** Members of a schedule that commands can change. */
 export type ScheduleChange = Partial<
   Pick<
     Schedule,
@@ -159,8 +159,8 @@ const PAGE_OF_ALL = pageOfFewRanges({
   filter: '(:isEnded::boolean IS NULL OR (ended_at IS NOT NULL) = :isEnded::boolean)',
 });
 /**
- * Builds the page of facilities.
- * @param filter state, as the predicate of a partial index
+ * Builds the SQL for a page of the schedules of facilities.
+ * @param filter predicate of the partial index for one state
  */
 const pageOfFacilities = (filter?: string): string =>
   pageOfManyRanges({

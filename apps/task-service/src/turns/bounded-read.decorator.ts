@@ -18,7 +18,8 @@ import { turnsOf } from './turns';
 
 const WAITING = { perShare: 100, inAll: 1_000 };
 /**
- * Share of the reads that query auth-service first: while it is down, they wait for it during their turns.
+ * Key of the share for reads that first query auth-service. While it is down, they hold their turns until the
+ * query times out.
  */
 const IDENTITY_SHARE = 'facilities of auth-service';
 const REFUSALS = { ofShare: 'too-many-reads-at-once', ofAll: 'reads-busy' } as const;
