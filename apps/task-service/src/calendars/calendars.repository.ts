@@ -106,7 +106,7 @@ export class CalendarsRepository {
         return { calendar: found, hasOtherDates: false };
       const statement = found === null ? INSERT : REPLACE;
       const rows = await manager.query<Calendar[]>(statement, [calendarId, name, excludedDates]);
-      // No schedule follows a calendar before it is committed.
+      // No schedule can name a new calendar before its commit, so only a replaced one has followers.
       if (rows[0])
         return { calendar: rows[0], hasOtherDates: found !== null && found.revision !== rows[0].revision };
     }

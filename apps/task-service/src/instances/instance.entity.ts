@@ -83,7 +83,7 @@ export class TaskInstance {
   @Column({ name: 'cancelled_by_name', type: 'text', nullable: true })
   readonly cancelledByName!: string | null;
 
-  /** Null unless a person cancelled the instance or changed its schedule. */
+  /** Persona of the person who cancelled the instance, or changed its schedule; otherwise null. */
   @Column({ name: 'cancelled_by_persona', type: 'smallint', nullable: true })
   readonly cancelledByPersona!: number | null;
 

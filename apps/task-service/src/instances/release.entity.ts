@@ -29,7 +29,7 @@ export class Release {
   @Column({ name: 'actor_name', type: 'text', nullable: true })
   readonly actorName!: string | null;
 
-  /** Null if no person's command is the cause. */
+  /** Persona of the person whose command is the cause; null if none is. */
   @Column({ name: 'actor_persona', type: 'smallint', nullable: true })
   readonly actorPersona!: number | null;
 

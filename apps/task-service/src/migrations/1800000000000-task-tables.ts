@@ -117,7 +117,7 @@ const OUTBOX = [
     parked_at timestamptz,
     PRIMARY KEY (partition, sequence)
   ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)`,
-  // Both indexes stay small: they contain only rejected and parked events.
+  // Both indexes stay small: they contain only refused and parked events.
   `CREATE INDEX outbox_refused ON task.outbox (partition, facility_id, message_type, sequence)
     WHERE parked_at IS NULL AND attempts > 0`,
   `CREATE INDEX outbox_parked ON task.outbox (parked_at) WHERE parked_at IS NOT NULL`,

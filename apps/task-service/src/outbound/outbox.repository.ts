@@ -69,7 +69,7 @@ export interface OutboxBacklog {
  */
 const RELAY_LOCK_CLASS = 0x7461_736b;
 /**
- * Time after which the server ends an idle pass, and with it its locks. A running pass is never idle for so
+ * Time after which the server ends an idle pass, and with it its locks. A running pass is never idle that
  * long: at its time limit it starts no publish, and a publish takes no longer than its confirm timeout.
  */
 const FROZEN_PASS_LIMIT_MS = 10_000;

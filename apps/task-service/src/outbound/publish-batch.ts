@@ -11,8 +11,8 @@ export const PARK_AFTER_ATTEMPTS = 20;
 export const LONGEST_DELAY_MS = 5 * MINUTE_MS;
 
 /**
- * Maximum pause of a bus after an outage. Shorter, because an outage costs no event an attempt, and the
- * backlog should drain soon after it.
+ * Maximum pause of a bus after an outage. It is shorter than LONGEST_DELAY_MS, because an outage costs no
+ * event an attempt, and the backlog should drain soon after it.
  */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
