@@ -10,12 +10,10 @@ const instantText = z.iso.datetime({ offset: true });
 
 export class ListOccurrencesDto extends createZodDto(
   z.strictObject({
-    from: instantText
-      .optional()
-      .meta({
-        description: 'Only occurrences at this instant or later. Default: now.',
-        example: '2026-03-01T00:00:00Z',
-      }),
+    from: instantText.optional().meta({
+      description: 'Only occurrences at this instant or later. Default: now.',
+      example: '2026-03-01T00:00:00Z',
+    }),
     to: instantText.optional().meta({
       description:
         'Only occurrences before this instant, which is at most ten years after `from`. Default: ten years after `from`.',

@@ -131,11 +131,9 @@ const schedule = z
       .record(z.string(), z.unknown())
       .nullable()
       .meta({ description: 'Any JSON object. It is copied to the instances.' }),
-    status: z
-      .enum(SCHEDULE_STATUSES)
-      .meta({
-        description: 'Instances are generated only for `Active` schedules. `Ended`: `endDate` has passed.',
-      }),
+    status: z.enum(SCHEDULE_STATUSES).meta({
+      description: 'Instances are generated only for `Active` schedules. `Ended`: `endDate` has passed.',
+    }),
     error: z.string().nullable().meta({
       description:
         'Reason for which no instances are generated although it is Active: it cannot be evaluated, e.g. because this release does not know its time zone. Change or remove it.',
