@@ -1,6 +1,6 @@
 import { runAdmin } from './admin/administration';
 
-// The exit code, not process.exit(): what was written to a pipe must arrive.
+// Sets the exit code instead of calling process.exit(), which would drop output that a pipe has not read yet.
 void runAdmin(process.argv.slice(2)).then((exitCode) => {
   process.exitCode = exitCode;
 });

@@ -187,7 +187,10 @@ export class AppModule {
   }
 }
 
-/** Bulkheads: whoever runs out of connections leaves the others theirs. */
+/**
+ * Opens one pool each for HTTP, consumers and relay: one that runs out of connections does not starve the
+ * others.
+ */
 function databasePools(config: Readonly<TaskServiceConfig>): DynamicModule[] {
   const { DATABASE_URL: url, DATABASE_POOL_CONSUMERS, DATABASE_POOL_RELAY } = config;
   const database = { url, schema: SCHEMA, applicationName: 'task-service', entities: ENTITIES };

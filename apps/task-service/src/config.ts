@@ -10,8 +10,8 @@ import { z } from 'zod';
 const shape = z.object({
   ...serviceConfigShape,
   /**
-   * Shares of DATABASE_POOL_SIZE: of the message consumers, and of the relay and the scheduler. HTTP has the
-   * rest.
+   * Shares of DATABASE_POOL_SIZE: connections of the message consumers, and of the relay and scheduler. HTTP
+   * gets the rest.
    */
   DATABASE_POOL_CONSUMERS: z.coerce.number().int().min(1).max(500).default(5),
   DATABASE_POOL_RELAY: z.coerce.number().int().min(2).max(500).default(5),
@@ -19,7 +19,7 @@ const shape = z.object({
   METRICS_PORT: serviceConfigShape.METRICS_PORT.default(9103),
   ...authServiceConfigShape,
   ...cursorConfigShape,
-  /** The two buses; they may be one broker, two virtual hosts or two brokers. */
+  /** Addresses of the two buses, which may be one broker, two virtual hosts or two brokers. */
   RABBITMQ_MAIN_URL: brokerAddresses,
   RABBITMQ_SCHEDULING_URL: brokerAddresses,
   /** Namespace of the message types on the wire. */
@@ -27,70 +27,77 @@ const shape = z.object({
     .string()
     .regex(/^[\w.]{1,100}$/)
     .default('Platform.Contracts'),
-  /** Path before every route, e.g. `/task`; none unless given. */
+  /** Path prefix of every route, e.g. `/task`. Empty by default. */
   TASK_BASE_PATH: z
     .string()
     .regex(/^(\/[\w.-]+)*\/?$/)
     .default(''),
-  /** How far ahead instances are generated. */
+  /** Days ahead for which instances are generated. */
   GENERATION_HORIZON_DAYS: z.coerce.number().int().min(1).max(366).default(30),
-  /** How far back generation makes up for what it missed. */
+  /** Days back for which generation creates instances that it missed. */
   GENERATION_CATCH_UP_DAYS: z.coerce.number().int().min(1).max(366).default(90),
   /**
-   * Least minutes between two occurrences of a schedule made by a customer or owner; InternalPartner may have
-   * every minute.
+   * Minimum minutes between two occurrences of a schedule that a customer or owner creates. An
+   * InternalPartner may have one every minute.
    */
   SCHEDULE_MIN_INTERVAL_MINUTES: z.coerce.number().int().min(1).max(1_440).default(5),
-  /** Active schedules that a facility may have. */
+  /** Maximum Active schedules of a facility. */
   SCHEDULES_PER_FACILITY: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
-  /** Pending instances that a facility may have. */
+  /** Maximum Pending instances of a facility. */
   INSTANCES_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(200_000),
-  /** How many schedules may be created for a facility within an hour. */
+  /** Maximum schedules created for a facility per hour. */
   SCHEDULE_CREATIONS_PER_HOUR: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
-  /** How often a schedule may be changed, paused or resumed within an hour. */
+  /** Maximum changes of one schedule per hour, including pause and resume. */
   SCHEDULE_CHANGES_PER_HOUR: z.coerce.number().int().min(1).max(100_000).default(60),
-  /** Facilities whose trigger follows the default expression fire spread over so long; 0: all at once. */
+  /** Seconds over which the triggers with the default expression are spread. 0: all fire at once. */
   TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
-  /** How long it stays known which occurrences fired; at least a day, far beyond any misfire. */
+  /** Days for which fires are kept. One day is already far longer than any misfire. */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
-  /** How long instances that are completed or cancelled are kept after they were due; 0: for ever. */
+  /** Days for which completed and cancelled instances are kept after they were due. 0: for ever. */
   INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
-  /** How long removed schedules are kept of which nothing but released instances is left; 0: for ever. */
+  /**
+   * Days for which removed schedules are kept. One that still has instances, released ones included, is kept
+   * longer. 0: for ever.
+   */
   REMOVED_SCHEDULE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
-  /** How long instances are kept that a change of their schedule cancelled; 0: for ever. */
+  /** Days for which instances are kept that a change of their schedule or calendar cancelled. 0: for ever. */
   RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
-  /** Of these so many at most of each facility, the latest. */
+  /** Maximum of these instances per facility; the latest are kept. */
   RELEASED_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(100_000),
-  /** How often each kind of old rows is looked for; of released instances every five minutes at least. */
+  /**
+   * Seconds between two purges of each kind of old rows. Released instances are purged at least every 300 s.
+   */
   RETENTION_INTERVAL_SECONDS: z.coerce.number().int().min(5).max(3_600).default(3_600),
-  /** How long a command waits for its reply over the bus. */
+  /** Milliseconds for which a command waits for its reply over the bus. */
   REQUEST_TIMEOUT_MS: z.coerce.number().int().min(100).max(300_000).default(30_000),
 });
 
-/** Connections that are left for HTTP. */
+/** Returns the number of connections left for HTTP. */
 export function httpPoolSize(
   config: Pick<TaskServiceConfig, 'DATABASE_POOL_SIZE' | 'DATABASE_POOL_CONSUMERS' | 'DATABASE_POOL_RELAY'>,
 ): number {
   return config.DATABASE_POOL_SIZE - config.DATABASE_POOL_CONSUMERS - config.DATABASE_POOL_RELAY;
 }
 
-/** Connections of HTTP that changes may hold while they wait for locks. */
+/** Returns the number of HTTP connections that changes may hold while they wait for locks. */
 export function connectionsForChanges(config: Parameters<typeof httpPoolSize>[0]): number {
   return Math.max(1, Math.floor(httpPoolSize(config) / 2));
 }
 
-/** Reads that may run at once. The shares of reads, changes and creations overlap; whoever finds no
- *  connection waits in the pool. */
+/**
+ * Returns how many reads may run at once. The shares of reads, changes and creations overlap: a request that
+ * finds no free connection waits in the pool.
+ */
 export function connectionsForReads(config: Parameters<typeof httpPoolSize>[0]): number {
   return Math.max(1, Math.floor((httpPoolSize(config) * 3) / 4));
 }
 
-/** Reads of one caller that may run at once. */
+/** Returns how many reads of one caller may run at once. */
 export function readsOfOneCaller(config: Parameters<typeof httpPoolSize>[0]): number {
   return Math.max(1, Math.floor(httpPoolSize(config) / 4));
 }
 
-/** Connections of HTTP that batches of new schedules may hold. */
+/** Returns the number of HTTP connections that batches of new schedules may hold. */
 export function connectionsForCreations(config: Parameters<typeof httpPoolSize>[0]): number {
   const rest = httpPoolSize(config) - connectionsForChanges(config);
   return Math.max(1, Math.floor((rest * 2) / 3));
@@ -101,7 +108,7 @@ export const taskServiceConfigSchema = shape
     path: ['DATABASE_POOL_SIZE'],
     message: 'must be more than DATABASE_POOL_CONSUMERS and DATABASE_POOL_RELAY together',
   })
-  // Generation would make again what has been forgotten.
+  // Generation would otherwise create deleted instances again.
   .refine((config) => isLongerThanCatchUp(config.INSTANCE_RETENTION_DAYS, config), {
     path: ['INSTANCE_RETENTION_DAYS'],
     message: 'must be 0 or more than GENERATION_CATCH_UP_DAYS',
@@ -124,7 +131,7 @@ export const taskAdminConfigSchema = z.object({
 export type TaskAdminConfig = z.output<typeof taskAdminConfigSchema>;
 
 /**
- * What the operator's command line reads.
+ * Loads the configuration of the operator's command line.
  * @throws {ConfigError} naming every variable that is missing or wrong
  */
 export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdminConfig> {
@@ -133,7 +140,10 @@ export function loadTaskAdminConfig(env?: NodeJS.ProcessEnv): Readonly<TaskAdmin
 
 export const TASK_CONFIG = Symbol('TASK_CONFIG');
 
-/** @throws {ConfigError} naming every variable that is missing or wrong */
+/**
+ * Loads the configuration of the service.
+ * @throws {ConfigError} naming every variable that is missing or wrong
+ */
 export function loadTaskServiceConfig(env?: NodeJS.ProcessEnv): Readonly<TaskServiceConfig> {
   return loadConfig(taskServiceConfigSchema, env);
 }

@@ -41,9 +41,9 @@ import { Schedule } from './schedules/schedule.entity';
 
 export const SCHEMA = 'task';
 
-/** The data source of the message consumers; the default one is HTTP's. */
+/** Data source of the message consumers. HTTP uses the default one. */
 export const CONSUMER_POOL = 'consumers';
-/** The data source of the relay and the scheduler. */
+/** Data source of the relay and the scheduler. */
 export const RELAY_POOL = 'relay';
 
 export const ENTITIES = [
@@ -65,8 +65,8 @@ export const ENTITIES = [
 ];
 
 /**
- * TypeORM applies them by the number in the name. Listed one by one, because a bundle has no folder to
- * search.
+ * TypeORM orders them by the number in the class name. Listed explicitly because a bundle has no folder to
+ * scan.
  */
 export const MIGRATIONS = [
   ...inboxMigrations(SCHEMA),
@@ -95,27 +95,30 @@ export const MIGRATIONS = [
   SchedulesFollowingCalendars1800000015000,
 ];
 
-/** What the service's own role may do: no more than its statements need. Fires are never rewritten, only
- *  forgotten when they are old. */
+/**
+ * Returns the grants of the service's database role: only what its statements need. It cannot update or
+ * delete fires directly; `task.keep_fires_step` deletes old ones.
+ */
 export function appRoleGrants(quotedRole: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA task TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.outbox, task.outbox_pauses, task.inbox, task.triggers TO ${quotedRole}`,
-    // The relay reads how far it has come.
+    // The relay reads the last value of the sequence.
     `GRANT SELECT ON SEQUENCE task.outbox_sequence_seq TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.schedules, task.instances, task.business_unit_changes, task.business_unit_facilities TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE ON task.business_units, task.facility_activity TO ${quotedRole}`,
     `GRANT SELECT, INSERT ON task.fires TO ${quotedRole}`,
     `GRANT SELECT, DELETE ON task.trigger_fires TO ${quotedRole}`,
-    // Once more than in its migration: a restored database has no privileges.
+    // Repeated from the migration, because a restored database has no privileges.
     `REVOKE ALL ON FUNCTION task.keep_fires(integer) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION task.keep_fires(integer) TO ${quotedRole}`,
     `REVOKE ALL ON FUNCTION task.keep_fires_step(integer, integer, boolean) FROM PUBLIC`,
     `GRANT EXECUTE ON FUNCTION task.keep_fires_step(integer, integer, boolean) TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars, task.calendar_rollouts TO ${quotedRole}`,
-    // Removed schedules that nothing refers to any more.
+    // For removed schedules that nothing refers to any more.
     `GRANT DELETE ON task.schedules TO ${quotedRole}`,
-    // Moves an instance whose instant is released; readers reach both through task.instances.
+    // For moving an instance to `released_instances` when its instant is released. Reads see both through
+    // task.instances.
     `GRANT DELETE ON task.instances TO ${quotedRole}`,
     `GRANT SELECT, INSERT, DELETE ON task.released_instances TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.releases, task.templates TO ${quotedRole}`,

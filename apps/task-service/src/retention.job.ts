@@ -12,30 +12,33 @@ import { TemplatesRepository } from './instances/templates.repository';
 import { type RemovedPosition, RemovedSchedulesRepository } from './schedules/removed-schedules.repository';
 import { TriggersRepository } from './scheduler/triggers.repository';
 
-/** Each batch looks past those that stay, so it is a big one. */
+/** Released instances deleted per batch. Large, because each batch has to skip those that are kept. */
 const SURPLUS_BATCH = 10_000;
 /**
- * Entries of an index that a step reads, and steps of one run: a run reads no more, however many facilities
- * there are.
+ * Maximum index entries that a step reads. With RELEASED_STEPS it limits a run, however many facilities
+ * exist.
  */
 const RELEASED_PER_STEP = 1_000_000;
+/** Steps per run. */
 const RELEASED_STEPS = 5;
+/** Removed schedules per page. */
 const REMOVED_PAGE = 1_000;
+/** Pages per run. */
 const REMOVED_PAGES = 100;
 
-/** Whether the clocks of the database and the replica allow to forget anything for good. */
+/** Prevents deletions while the clocks of the database and the replica differ. */
 @Injectable()
 export class RetentionGuard extends ClockGuard {
   constructor(@InjectDataSource() dataSource: DataSource, @Inject(CLOCK) clock: Clock, metrics: Metrics) {
-    const putOff = metrics.counter(
+    const skippedRuns = metrics.counter(
       'task_purges_put_off_total',
-      'Runs of retention that forgot nothing, because the clocks of the database and the replica differ',
+      'Runs of retention that deleted nothing, because the clocks of the database and the replica differ',
     );
-    super(dataSource, clock, putOff);
+    super(dataSource, clock, skippedRuns);
   }
 }
 
-/** How often retention runs, and how long rows are kept. */
+/** Interval of retention, and the periods for which rows are kept. */
 type RetentionConfig = Pick<
   TaskServiceConfig,
   | 'RETENTION_INTERVAL_SECONDS'
@@ -46,30 +49,35 @@ type RetentionConfig = Pick<
   | 'REMOVED_SCHEDULE_RETENTION_DAYS'
 >;
 
-/** Of released instances: whoever changes schedules all day leaves no more than that behind. */
+/**
+ * Maximum interval of purging released instances, so that a client that changes schedules continuously cannot
+ * accumulate many.
+ */
 const RELEASED_INTERVAL_MS = 5 * MINUTE_MS;
 
-/** Forgets nothing while the clocks differ. */
+/** A retention job that deletes nothing while the clocks differ. */
 abstract class RetentionJob extends RecurringJob {
   protected constructor(
     private readonly guard: RetentionGuard,
     { RETENTION_INTERVAL_SECONDS }: RetentionConfig,
     metrics: Metrics,
-    longestIntervalMs = Infinity,
+    maxIntervalMs = Infinity,
   ) {
-    super(Math.min(RETENTION_INTERVAL_SECONDS * SECOND_MS, longestIntervalMs), metrics);
+    super(Math.min(RETENTION_INTERVAL_SECONDS * SECOND_MS, maxIntervalMs), metrics);
   }
 
-  /** Gives how many rows it has deleted. */
+  /** Returns the number of rows deleted. */
   async run(): Promise<number> {
-    return (await this.guard.clocksAgree()) ? this.forget() : 0;
+    return (await this.guard.clocksAgree()) ? this.purge() : 0;
   }
 
-  protected abstract forget(): Promise<number>;
+  protected abstract purge(): Promise<number>;
 }
 
-/** Forgets old fires: by the month, and in batches what is in no month of its own. Events need no such job: a
- *  published one is deleted at once, a parked one waits for its operator. */
+/**
+ * Deletes old fires: whole months by dropping their partitions, fires of the default partition in batches.
+ * Events need no such job: a published one is deleted at once, a parked one waits for an operator.
+ */
 @Injectable()
 export class FireRetentionJob extends RetentionJob {
   constructor(
@@ -82,10 +90,10 @@ export class FireRetentionJob extends RetentionJob {
   }
 
   /**
-   * Deletes in batches until nothing old is left, at most 100,000 fires; gives how many. Old fires go
-   * although months cannot be kept: that failure is reported afterwards.
+   * Maintains the monthly partitions, then deletes at most 100,000 old fires in batches. Returns their
+   * number. An error of the partitions is thrown after the old fires are deleted.
    */
-  protected async forget(): Promise<number> {
+  protected async purge(): Promise<number> {
     const days = this.config.FIRE_RETENTION_DAYS;
     try {
       await this.triggers.keepMonths(days, () => this.stopping);
@@ -101,9 +109,10 @@ export class FireRetentionJob extends RetentionJob {
   }
 }
 
-/** Forgets instances that were due long ago and are completed or cancelled, if that is configured. Pending
- *  ones
- *  are work to do, however old they are. */
+/**
+ * Deletes old completed and cancelled instances, if INSTANCE_RETENTION_DAYS is set. Pending ones are kept
+ * however old: they are still work to do.
+ */
 @Injectable()
 export class InstanceRetentionJob extends RetentionJob {
   constructor(
@@ -115,19 +124,22 @@ export class InstanceRetentionJob extends RetentionJob {
     super(guard, config, metrics);
   }
 
-  /** Deletes in batches until nothing old is left, at most 100,000 instances; gives how many. */
-  protected async forget(): Promise<number> {
+  /** Deletes at most 100,000 instances, in batches. Returns their number. */
+  protected async purge(): Promise<number> {
     const days = this.config.INSTANCE_RETENTION_DAYS;
     return days === 0 ? 0 : this.removeInBatches((size) => this.instances.deleteOld(days, size));
   }
 }
 
-/** Deletes instances that a change of a schedule cancelled: old ones, and those over their facility's limit.
- *  A run reads five million entries of an index, facility by facility; the next run goes on. */
+/**
+ * Deletes released instances, i.e. those that a change of a schedule or calendar cancelled: old ones, and
+ * those over their facility's limit. A run reads at most 5 million index entries, facility by facility; the
+ * next run continues.
+ */
 @Injectable()
 export class ReleasedRetentionJob extends RetentionJob {
-  private readonly forgotten;
-  /** The facility at which the last run ended; 0 at the beginning. */
+  private readonly deletedCount;
+  /** Facility at which the last run ended; 0 to start over. */
   private position = 0;
 
   constructor(
@@ -137,14 +149,14 @@ export class ReleasedRetentionJob extends RetentionJob {
     metrics: Metrics,
   ) {
     super(guard, config, metrics, RELEASED_INTERVAL_MS);
-    this.forgotten = metrics.counter(
+    this.deletedCount = metrics.counter(
       'task_released_instances_forgotten_total',
-      'Instances deleted that a change of their schedule had cancelled',
+      'Deleted instances that a change of their schedule or calendar had cancelled',
     );
   }
 
-  /** Deletes in batches; gives how many. */
-  protected async forget(): Promise<number> {
+  /** Deletes in batches. Returns the number deleted. */
+  protected async purge(): Promise<number> {
     const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
     let total = 0;
     if (days > 0) total += await this.removeInBatches((size) => this.releases.forgetOld(days, size));
@@ -154,15 +166,15 @@ export class ReleasedRetentionJob extends RetentionJob {
         this.position,
         RELEASED_PER_STEP,
       );
-      for (const facilityId of withMore) total += await this.forgetSurplus(facilityId, kept);
+      for (const facilityId of withMore) total += await this.purgeSurplus(facilityId, kept);
       this.position = last ?? 0;
       if (last === null) break;
     }
-    this.forgotten.inc(total);
+    this.deletedCount.inc(total);
     return total;
   }
 
-  private async forgetSurplus(facilityId: number, kept: number): Promise<number> {
+  private async purgeSurplus(facilityId: number, kept: number): Promise<number> {
     let total = 0;
     while (!this.stopping) {
       const removed = await this.releases.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
@@ -173,12 +185,16 @@ export class ReleasedRetentionJob extends RetentionJob {
   }
 }
 
-/** Forgets schedules that were removed long ago and to which no instance refers any more, if that is
- *  configured. */
+/**
+ * Deletes schedules that were removed long ago and have no instances left, if REMOVED_SCHEDULE_RETENTION_DAYS
+ * is set.
+ */
 @Injectable()
 export class RemovedScheduleRetentionJob extends RetentionJob {
-  private readonly forgotten;
-  /** Where the last run ended: those that stay are not looked at over and over. */
+  private readonly deletedCount;
+  /**
+   * Position at which the last run ended, so that schedules that must be kept are not examined in every run.
+   */
   private position: RemovedPosition | null = null;
 
   constructor(
@@ -188,14 +204,14 @@ export class RemovedScheduleRetentionJob extends RetentionJob {
     metrics: Metrics,
   ) {
     super(guard, config, metrics);
-    this.forgotten = metrics.counter(
+    this.deletedCount = metrics.counter(
       'task_removed_schedules_forgotten_total',
       'Removed schedules deleted because nothing referred to them any more',
     );
   }
 
-  /** Looks at no more than 100,000 schedules; gives how many it has deleted. */
-  protected async forget(): Promise<number> {
+  /** Examines at most 100,000 schedules. Returns the number deleted. */
+  protected async purge(): Promise<number> {
     const days = this.config.REMOVED_SCHEDULE_RETENTION_DAYS;
     if (days === 0) return 0;
     await this.removeInBatches((size) => this.schedules.noteRemoval(size));
@@ -204,14 +220,14 @@ export class RemovedScheduleRetentionJob extends RetentionJob {
       const { purged, last } = await this.schedules.purge(days, this.position, REMOVED_PAGE);
       this.position = last;
       total += purged;
-      this.forgotten.inc(purged);
+      this.deletedCount.inc(purged);
       if (last === null) break;
     }
     return total;
   }
 }
 
-/** Forgets templates that no schedule and no instance has any more. */
+/** Deletes templates that no schedule and no instance uses. */
 @Injectable()
 export class TemplateRetentionJob extends RetentionJob {
   constructor(
@@ -223,8 +239,8 @@ export class TemplateRetentionJob extends RetentionJob {
     super(guard, config, metrics);
   }
 
-  /** Looks at no more than 100,000 templates; gives how many. */
-  protected forget(): Promise<number> {
+  /** Examines at most 100,000 templates. Returns their number. */
+  protected purge(): Promise<number> {
     return this.removeInBatches((size) => this.templates.forgetUnused(size));
   }
 }

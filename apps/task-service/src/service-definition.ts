@@ -3,10 +3,10 @@ import type { ServiceDefinition } from '@platform/service-defaults';
 import { AppModule } from './app.module';
 import type { TaskServiceConfig } from './config';
 
-const DESCRIPTION = `Recurring tasks of facilities: schedules, the task instances generated from them, and the triggers that generate.
+const DESCRIPTION = `Recurring tasks of facilities: schedules, the task instances generated from them, and the triggers that start their generation.
 
-A **schedule** says what has to be done at a facility, and when. A facility's **trigger** fires the generation of **task instances** from
-its active schedules, up to 30 days ahead unless configured otherwise. Customers and owners see and change only the facilities in their
+A **schedule** is a recurring task of a facility. A facility's **trigger** fires the generation of **task instances** from
+its active schedules, by default up to 30 days ahead. Customers and owners see and change only the facilities in their
 token; service providers see and complete instances of theirs; InternalPartner sees all.
 
 ${GETTING_A_TOKEN}
@@ -24,21 +24,21 @@ const API_DOCS = new OpenApi({
   description: DESCRIPTION,
   developmentUrl: 'http://127.0.0.1:3003',
   tags: [
-    { name: 'Schedules', description: 'What has to be done at a facility, and when.' },
-    { name: 'Calendars', description: 'Dates that schedules leave out.' },
+    { name: 'Schedules', description: 'Recurring tasks of facilities.' },
+    { name: 'Calendars', description: 'Dates on which schedules have no occurrences.' },
     { name: 'Instances', description: 'The single tasks: find them, complete them, cancel them.' },
     {
       name: 'Recurring generation',
-      description: 'Commands that travel over the bus and wait for their answer.',
+      description: 'Commands that go over the bus and wait for the reply.',
     },
     { name: 'Triggers', description: "The scheduler's triggers, one per facility." },
-    { name: 'Diagnostics', description: 'Whether the service answers.' },
+    { name: 'Diagnostics', description: 'Checks whether the service responds.' },
   ],
 });
 
 const BODY_LIMIT_BYTES = 64 * 1_024;
 
-/** How the task service is built; the same in production and in tests. */
+/** Builds the definition of the task service, for production and tests. */
 export function taskService(config: Readonly<TaskServiceConfig>): ServiceDefinition {
   return {
     name: 'task-service',

@@ -11,7 +11,7 @@ import type { TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-problem.filter';
 import type { RoutePersonas } from './route-personas';
 
-/** The facilities a caller may see and act in: every one, or those listed. */
+/** The facilities that a caller may read and change: all, or those listed. */
 export type FacilityScope = 'all' | readonly number[];
 
 const personas = z.custom<Personas>(isPersonas);
@@ -27,8 +27,9 @@ const identity = z
 const IDENTITY_TIMEOUT_MS = 3_000;
 
 /**
- * InternalPartner reaches every facility; everybody else only those of their own claims that they hold for a
- * persona which the route accepts. Null: the token does not say. Source: docs/spec-gaps.md.
+ * Returns the facilities that a caller reaches on a route. An InternalPartner reaches all. Any other caller
+ * reaches the facilities of the token that are held for a persona which the route accepts. Null if the token
+ * does not say for which persona each facility is held. Source: docs/spec-gaps.md.
  */
 export function facilityScope(caller: ScopeClaims, route: RoutePersonas): FacilityScope | null {
   const accepted = combinePersonas(...route);
@@ -38,49 +39,54 @@ export function facilityScope(caller: ScopeClaims, route: RoutePersonas): Facili
 
 type ScopeClaims = Pick<Caller, 'personas' | 'facilities' | 'facilityPersonas' | 'overflow'>;
 
-/** True when the scope holds the facility. */
+/** Returns whether the scope includes the facility. */
 export function isWithinScope(scope: FacilityScope, facilityId: number): boolean {
   return scope === 'all' || scope.includes(facilityId);
 }
 
 /**
- * The scope a list is read with: the facility asked for if it is within the caller's scope, the whole scope
- * if none was asked for, null when the one asked for is out of reach.
+ * Returns the scope for reading a list: the requested facility if the caller's scope includes it, the
+ * caller's whole scope if none was requested, null if the requested one is out of scope.
  */
 export function narrowedScope(scope: FacilityScope, facilityId: number | undefined): FacilityScope | null {
   if (facilityId === undefined) return scope;
   return isWithinScope(scope, facilityId) ? [facilityId] : null;
 }
 
-/** Who did something, as events and bodies name them. */
+/** Returns the caller as the actor in events and response bodies. */
 export function actorOf({ personId, name, personas }: Pick<Caller, 'personId' | 'name' | 'personas'>): Actor {
-  // PostgreSQL stores no U+0000; a token's name must not be able to fail a write.
+  // PostgreSQL cannot store U+0000: a name that contains it must not make the write fail.
   return { personId, name: name?.replaceAll('\u0000', '\ufffd') ?? null, persona: personas };
 }
 
-/** Resolves what a caller reaches, and refuses what they do not. */
+/** Resolves the facilities that a caller reaches, and rejects requests for others. */
 @Injectable()
 export class CallerScope {
   constructor(@Inject(TASK_CONFIG) private readonly config: TaskServiceConfig) {}
 
   /**
-   * The facilities the caller reaches on a route that accepts these personas. A token that does not say them,
-   * or not for which personas, is completed by auth-service's full identity.
-   * @throws {TaskError} identity-unavailable when that cannot be had: nothing is granted on a guess
+   * Returns the facilities that the caller reaches on a route which accepts these personas. Asks
+   * auth-service's `/auth/me` if the token lists only some of the facilities, or does not say for which
+   * personas they are held.
+   * @throws {TaskError} identity-unavailable if auth-service does not say: no facility is granted on a guess
    */
   async of(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
     return facilityScope(caller, route) ?? (await this.fullScope(caller, route));
   }
 
-  /** @throws {TaskError} facility-not-permitted when the facility is out of the caller's reach */
+  /**
+   * Checks that the caller reaches the facility.
+   * @throws {TaskError} facility-not-permitted, identity-unavailable
+   */
   async require(caller: Caller, route: RoutePersonas, facilityId: number): Promise<void> {
     if (!isWithinScope(await this.of(caller, route), facilityId))
       throw new TaskError('facility-not-permitted');
   }
 
   /**
-   * The scope to read a list with.
-   * @throws {TaskError} facility-not-permitted when one out of reach was asked for
+   * Returns the scope for reading a list.
+   * @throws {TaskError} facility-not-permitted if the requested facility is out of the caller's scope;
+   * identity-unavailable
    */
   async forList(
     caller: Caller,
@@ -112,7 +118,7 @@ export class CallerScope {
         },
         route,
       );
-      // 1.0.0 does not know it.
+      // auth-service 1.0.0 does not return `facilityPersonas`.
       if (scope === null)
         throw new Error('auth-service does not say for which personas the facilities are held');
       return scope;

@@ -20,7 +20,7 @@ describe('the facilities a caller reaches', () => {
     [Persona.Resident, [], []],
     [Persona.None, [], []],
   ])(
-    'are for personas %p those of the claims where the route accepts them',
+    'are, for personas %p, those of the claims if the route accepts the persona',
     (personas, managed, performed) => {
       const caller = { ...CLAIMS, personas, facilities: [501] };
       expect(facilityScope(caller, MANAGERS)).toEqual(managed);
@@ -28,7 +28,7 @@ describe('the facilities a caller reaches', () => {
     },
   );
 
-  it('are those of the personas that the route accepts, and unknown where the token does not tell them apart', () => {
+  it('are those held for a persona that the route accepts, or unknown if the token does not say for which', () => {
     const both = { ...CLAIMS, personas: Persona.Customer | Persona.ServiceProvider, facilities: [501, 777] };
     const paired = { ...both, facilityPersonas: [Persona.ServiceProvider, Persona.Customer] };
     expect(facilityScope(paired, MANAGERS)).toEqual([777]);
@@ -37,7 +37,7 @@ describe('the facilities a caller reaches', () => {
     expect(facilityScope(both, PERFORMERS)).toEqual([501, 777]);
   });
 
-  it('narrow to the facility asked for, never beyond the claims', () => {
+  it('narrow to the requested facility, never beyond the claims', () => {
     expect(narrowedScope([501, 502], undefined)).toEqual([501, 502]);
     expect(narrowedScope([501, 502], 502)).toEqual([502]);
     expect(narrowedScope([501, 502], 503)).toBeNull();
@@ -53,14 +53,14 @@ describe('the facilities a caller reaches', () => {
   });
 });
 
-describe('who did something', () => {
-  it('is the person and name of the token with all its personas', () => {
+describe('actorOf', () => {
+  it('returns the person and name of the token with all its personas', () => {
     const caller = { personId: 1001, name: 'Carl Customer', personas: Persona.Customer | Persona.Owner };
     expect(actorOf(caller)).toEqual({ personId: 1001, name: 'Carl Customer', persona: 18 });
     expect(actorOf({ ...caller, personId: null, name: null })).toMatchObject({ personId: null, name: null });
   });
 
-  it('has a name that PostgreSQL can store, whatever the token says', () => {
+  it('replaces U+0000 in the name, which PostgreSQL cannot store', () => {
     const caller = { personId: 1001, name: 'Carl\u0000', personas: Persona.Customer };
     expect(actorOf(caller).name).toBe('Carl\ufffd');
   });

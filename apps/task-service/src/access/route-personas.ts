@@ -1,15 +1,15 @@
 import { Persona } from '@platform/personas';
 
 /**
- * The personas that a route accepts. `@RequirePersona` and `CallerScope` get the same ones: who may call it,
- * and for which facilities.
+ * The personas that a route accepts. Pass the same ones to `@RequirePersona`, which decides who may call the
+ * route, and to `CallerScope`, which decides for which facilities.
  */
 export type RoutePersonas = readonly [Persona, ...Persona[]];
 
-/** Who manages schedules, and reads them. */
+/** Personas that may read and change schedules. */
 export const MANAGERS = [Persona.InternalPartner, Persona.Customer, Persona.Owner] as const;
 
-/** Who completes task instances, and reads them. */
+/** Personas that may read and complete task instances. */
 export const PERFORMERS = [
   Persona.InternalPartner,
   Persona.Customer,

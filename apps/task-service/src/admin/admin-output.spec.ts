@@ -1,6 +1,6 @@
 import { detailsText, tableText } from './admin-output';
 
-describe('what the command line shows', () => {
+describe('the output of the command line', () => {
   it('aligns columns under their names', () => {
     const rows = [
       { messageId: 'a', error: null },
@@ -10,7 +10,7 @@ describe('what the command line shows', () => {
     expect(tableText([])).toBe('nothing is parked');
   });
 
-  it('keeps control characters of a message away from the terminal', () => {
+  it('replaces control characters from a message, so that they cannot control the terminal', () => {
     expect(tableText([{ error: 'a\u001b[2Jb\nc' }])).toBe('error\na [2Jb c');
     expect(detailsText({ headers: { x: '\u001b[2J' }, body: '\u001b' })).not.toContain('\u001b');
   });

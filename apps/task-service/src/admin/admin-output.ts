@@ -2,11 +2,11 @@ import type { FailedMessage, QueueState } from '@platform/messaging';
 import type { OutboxMessage } from '../outbound/outbox-message.entity';
 import type { OutboxStatus } from '../outbound/outbox.repository';
 
-/** What is shown of a parked message, by name, in order. */
-export type Shown = Readonly<Record<string, unknown>>;
+/** One line of output: values by column name, in column order. */
+export type OutputRow = Readonly<Record<string, unknown>>;
 
-/** A line of a list. */
-export function eventLine(event: OutboxMessage): Shown {
+/** Returns an outbox event as a row of a list. */
+export function eventLine(event: OutboxMessage): OutputRow {
   const { messageId, facilityId, messageType, attempts, parkedAt, nextAttemptAt, lastError } = event;
   const when = parkedAt
     ? { parkedAt: parkedAt.toISOString() }
@@ -14,8 +14,8 @@ export function eventLine(event: OutboxMessage): Shown {
   return { messageId, facilityId, messageType, attempts, ...when, lastError };
 }
 
-/** What waits in the outbox of one message type, as a line of the status. */
-export function outboxStatus({ messageType, isParked, messages, since, lastError }: OutboxStatus): Shown {
+/** Returns the outbox events of one message type as a row of the status. */
+export function outboxStatus({ messageType, isParked, messages, since, lastError }: OutboxStatus): OutputRow {
   const why = lastError ?? (isParked ? null : 'not published yet');
   return {
     where: isParked ? 'outbox, parked' : 'outbox',
@@ -27,12 +27,12 @@ export function outboxStatus({ messageType, isParked, messages, since, lastError
   };
 }
 
-/** What lies in a queue, as a line of the status. */
+/** Returns a queue as a row of the status. */
 export function queueStatus(
   what: string,
   { messages, consumers, first }: QueueState,
   isConsumed: boolean,
-): Shown {
+): OutputRow {
   const error = first === null ? null : (errorText(first) ?? first.reason);
   const why = isConsumed && consumers === 0 ? 'nobody consumes it' : error;
   return {
@@ -45,13 +45,13 @@ export function queueStatus(
   };
 }
 
-export function eventDetails(event: OutboxMessage): Shown {
+export function eventDetails(event: OutboxMessage): OutputRow {
   const { createdAt, traceHeaders, message } = event;
   return { ...eventLine(event), createdAt: createdAt.toISOString(), traceHeaders, message };
 }
 
-/** A line of a list. */
-export function messageLine(message: FailedMessage): Shown {
+/** Returns a queue's message as a row of a list. */
+export function messageLine(message: FailedMessage): OutputRow {
   const { id, queue, type, reason, parkedAt } = message;
   return { messageId: id, queue, type, reason, parkedAt, error: errorText(message) };
 }
@@ -60,13 +60,13 @@ function errorText({ errorType, errorMessage }: FailedMessage): string | null {
   return errorType === null ? null : `${errorType}: ${errorMessage ?? ''}`;
 }
 
-export function messageDetails(message: FailedMessage): Shown {
+export function messageDetails(message: FailedMessage): OutputRow {
   const { attempts, headers, body } = message;
   return { ...messageLine(message), attempts, headers, body: parsed(body) };
 }
 
-/** Rows as text: aligned columns under their names. */
-export function tableText(rows: readonly Shown[]): string {
+/** Formats rows as a table with aligned columns. */
+export function tableText(rows: readonly OutputRow[]): string {
   const [first] = rows;
   if (!first) return 'nothing is parked';
   const names = Object.keys(first);
@@ -82,9 +82,9 @@ export function tableText(rows: readonly Shown[]): string {
     .join('\n');
 }
 
-/** One message as text: a line per field, JSON indented. */
-export function detailsText(shown: Shown): string {
-  return Object.entries(shown)
+/** Formats one message, a line per field, with indented JSON. */
+export function detailsText(row: OutputRow): string {
+  return Object.entries(row)
     .map(([name, value]) => {
       const text = typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : cell(value);
       return `${name}: ${text}`;
@@ -92,7 +92,7 @@ export function detailsText(shown: Shown): string {
     .join('\n');
 }
 
-/** Nothing that came in a message may steer the terminal. */
+/** Formats one value. Replaces control characters, so that a message cannot control the terminal. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\p{Cc}/gu, ' ');

@@ -5,25 +5,28 @@ import { CommandError, ConfigError, textWriter } from '@platform/service-default
 import { CommanderError } from 'commander';
 import { loadTaskAdminConfig } from '../config';
 import { detailsText, tableText } from './admin-output';
-import type { Shown } from './admin-output';
+import type { OutputRow } from './admin-output';
 import { adminProgram } from './command-line';
 import type { AdminCommand } from './command-line';
 import { administerOutbox, administerQueues, readStatus } from './parked-messages.service';
 import { reconcile } from './reconcile.service';
 
-/** Where the command line writes, and what it reads besides its arguments. */
+/** The environment and the output streams of the command line. */
 export interface AdminSurroundings {
   readonly env?: NodeJS.ProcessEnv;
-  /** May tell when it has written. */
+  /** Writes to standard output. May return a promise that settles once the text is written. */
   readonly write?: (text: string) => unknown;
+  /** Writes to standard error. */
   readonly complain?: (text: string) => void;
 }
 
 const DONE = { replay: 'replayed', skip: 'skipped', move: 'moved', discard: 'discarded' } as const;
-/** How often a long command says how far it is. */
+/** Items after which a long command reports its progress. */
 const PROGRESS_STEP = 1_000;
 
-/** The operator's command line. Returns the exit code: 0 done, 1 failed or not found, 2 not understood. */
+/**
+ * Runs the operator's command line. Returns the exit code: 0 done, 1 failed or not found, 2 not understood.
+ */
 export async function runAdmin(
   args: readonly string[],
   {
@@ -35,23 +38,23 @@ export async function runAdmin(
   let missing: string[] = [];
   let help: Promise<unknown> = Promise.resolve();
   const execute = async (command: AdminCommand): Promise<void> => {
-    const shown = await carryOut(command, env, (done) => {
+    const rows = await carryOut(command, env, (done) => {
       if (done % PROGRESS_STEP === 0) complain(`${String(done)} so far\n`);
     });
-    await write(`${outputText(command, shown)}\n`);
-    missing = missingIds(command, shown);
+    await write(`${outputText(command, rows)}\n`);
+    missing = missingIds(command, rows);
   };
   try {
     const showHelp = (text: string): void => {
       help = Promise.resolve(write(text));
-      // Awaited below.
+      // Prevents an unhandled rejection; `failureOf` awaits `help`.
       help.catch(() => undefined);
     };
     const words = args.length === 0 ? ['--help'] : args;
     await adminProgram(execute, { write: showHelp, complain }).parseAsync(words, { from: 'user' });
   } catch (error) {
     const failure = await failureOf(error, help);
-    // Its complaint is written already.
+    // Commander has written the error message already.
     if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
     complain(`task:admin: ${explain(failure)}\n`);
     return 1;
@@ -60,7 +63,10 @@ export async function runAdmin(
   return missing.length > 0 ? 1 : 0;
 }
 
-/** Help ends in an error too; that it could not be written counts more. */
+/**
+ * Commander throws after printing help, too. Returns the error of writing the help text if that failed, else
+ * the given error.
+ */
 async function failureOf(error: unknown, help: Promise<unknown>): Promise<unknown> {
   try {
     await help;
@@ -70,7 +76,7 @@ async function failureOf(error: unknown, help: Promise<unknown>): Promise<unknow
   }
 }
 
-/** There is nowhere else to complain. */
+/** Returns a writer that ignores write errors: there is nowhere left to report them. */
 function complaintsTo(stream: Writable): (text: string) => void {
   const write = textWriter(stream);
   return (text) => void write(text).catch(() => undefined);
@@ -80,7 +86,7 @@ function carryOut(
   command: AdminCommand,
   env: NodeJS.ProcessEnv | undefined,
   progress: (done: number) => void,
-): Promise<Shown[]> {
+): Promise<OutputRow[]> {
   const config = loadTaskAdminConfig(env);
   const { DATABASE_URL, RABBITMQ_MAIN_URL: main, RABBITMQ_SCHEDULING_URL: scheduling } = config;
   if (command.subject === 'status') return readStatus(DATABASE_URL, { main, scheduling });
@@ -89,24 +95,24 @@ function carryOut(
   return administerQueues(command, { main, scheduling }, progress);
 }
 
-function outputText({ subject, action, isJson, isDryRun }: AdminCommand, shown: readonly Shown[]): string {
-  if (isJson) return JSON.stringify(shown, null, 2);
+function outputText({ subject, action, isJson, isDryRun }: AdminCommand, rows: readonly OutputRow[]): string {
+  if (isJson) return JSON.stringify(rows, null, 2);
   if (subject === 'reconcile') {
-    const summary = `${String(shown.length)} found${isDryRun ? '; nothing was changed (--apply)' : ''}`;
-    return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
+    const summary = `${String(rows.length)} found${isDryRun ? '; nothing was changed (--apply)' : ''}`;
+    return rows.length === 0 ? summary : `${tableText(rows)}\n${summary}`;
   }
-  if (action === 'show') return shown.map(detailsText).join('\n\n');
-  if (action === 'list') return tableText(shown);
-  const summary = `${String(shown.length)} ${isDryRun ? 'would be ' : ''}${DONE[action]}`;
-  return shown.length === 0 ? summary : `${tableText(shown)}\n${summary}`;
+  if (action === 'show') return rows.map(detailsText).join('\n\n');
+  if (action === 'list') return tableText(rows);
+  const summary = `${String(rows.length)} ${isDryRun ? 'would be ' : ''}${DONE[action]}`;
+  return rows.length === 0 ? summary : `${tableText(rows)}\n${summary}`;
 }
 
-function missingIds({ ids }: AdminCommand, shown: readonly Shown[]): string[] {
-  const found = new Set(shown.map(({ messageId }) => messageId));
+function missingIds({ ids }: AdminCommand, rows: readonly OutputRow[]): string[] {
+  const found = new Set(rows.map(({ messageId }) => messageId));
   return [...(ids ?? [])].filter((id) => !found.has(id) && !found.has(id.toLowerCase()));
 }
 
-/** An operator's error in a sentence, without credentials. */
+/** Returns an error as a sentence for the operator, without credentials. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof CommandError) return error.message;
   if (error instanceof BusUnavailableError || error instanceof PublishTimeoutError) return error.message;

@@ -4,15 +4,16 @@ import type { AdminCommand } from './command-line';
 
 const ID = '6f1c1d0a-3d5e-4a55-9d3a-0b6f1d7c2e11';
 
-/** What is carried out for the arguments, or the text and exit code of what is refused or explained. */
-async function understand(
-  args: string[],
-): Promise<{ command?: AdminCommand; text: string; exitCode?: number }> {
+/**
+ * Returns the command that was parsed from the arguments, or the printed text and exit code of a rejection or
+ * of help.
+ */
+async function parse(args: string[]): Promise<{ command?: AdminCommand; text: string; exitCode?: number }> {
   let command: AdminCommand | undefined;
   let text = '';
   const write = (part: string) => (text += part);
-  const run = (understood: AdminCommand): Promise<void> => {
-    command = understood;
+  const run = (parsed: AdminCommand): Promise<void> => {
+    command = parsed;
     return Promise.resolve();
   };
   try {
@@ -25,8 +26,8 @@ async function understand(
 }
 
 describe('the operator’s command line', () => {
-  it('lists all of a subject, one hundred at most, unless told otherwise', async () => {
-    expect((await understand(['outbox', 'list'])).command).toMatchObject({
+  it('lists everything of a subject, up to 100 lines by default', async () => {
+    expect((await parse(['outbox', 'list'])).command).toMatchObject({
       subject: 'outbox',
       action: 'list',
       limit: 100,
@@ -36,13 +37,13 @@ describe('the operator’s command line', () => {
       isSkipped: false,
     });
     const args = ['outbox', 'list', '--facility', '501', '--limit', '7', '--json'];
-    expect((await understand(args)).command).toMatchObject({ limit: 7, isJson: true, facilityId: 501 });
+    expect((await parse(args)).command).toMatchObject({ limit: 7, isJson: true, facilityId: 501 });
   });
 
-  it('understands a queue with and without the suffix under which it is seen', async () => {
+  it('accepts a queue name with and without the suffix of its error or skipped queue', async () => {
     for (const suffix of ['', '_error', '_skipped']) {
       const args = ['errors', 'list', '--queue', `task-service.schedule-created${suffix}`];
-      expect((await understand(args)).command).toMatchObject({ queues: ['task-service.schedule-created'] });
+      expect((await parse(args)).command).toMatchObject({ queues: ['task-service.schedule-created'] });
     }
   });
 
@@ -57,23 +58,27 @@ describe('the operator’s command line', () => {
       ['errors', 'list', '--queue', 'x'],
       'There is no such queue. Choose from task-service.',
     ],
-    ['a limit that is none', ['outbox', 'list', '--limit', '0'], 'a whole number from 1 to 10000'],
-    ['a facility that is none', ['outbox', 'list', '--facility', '1e3'], 'a whole number from 1 to'],
+    ['a limit of 0', ['outbox', 'list', '--limit', '0'], 'a whole number from 1 to 10000'],
+    [
+      'a facility that is not a decimal integer',
+      ['outbox', 'list', '--facility', '1e3'],
+      'a whole number from 1 to',
+    ],
     ['a list of one message', ['outbox', 'list', ID], "too many arguments for 'list'"],
     ['show without an id', ['errors', 'show'], "missing required argument 'message-id'"],
     ['show of two messages', ['errors', 'show', ID, ID], "too many arguments for 'show'"],
-    ['a replay of nothing in particular', ['errors', 'replay'], 'message ids or --all'],
-    ['a replay of one and all', ['errors', 'replay', ID, '--all'], 'message ids or --all'],
+    ['a replay with neither ids nor --all', ['errors', 'replay'], 'message ids or --all'],
+    ['a replay with both an id and --all', ['errors', 'replay', ID, '--all'], 'message ids or --all'],
     ['discarding without --yes', ['outbox', 'discard', ID], "required option '--yes'"],
   ])('refuses %s and says why', async (_what, args, text) => {
-    expect(await understand(args)).toEqual({ text: expect.stringContaining(text), exitCode: 1 });
+    expect(await parse(args)).toEqual({ text: expect.stringContaining(text), exitCode: 1 });
   });
 
-  it('explains itself, and every command on its own', async () => {
-    expect(await understand(['--help'])).toEqual({ text: expect.stringContaining('outbox'), exitCode: 0 });
+  it('prints help, also for each command', async () => {
+    expect(await parse(['--help'])).toEqual({ text: expect.stringContaining('outbox'), exitCode: 0 });
     for (const subject of ['outbox', 'errors'])
       for (const action of ['list', 'show', 'replay', 'discard'])
-        expect(await understand([subject, action, '--help'])).toEqual({
+        expect(await parse([subject, action, '--help'])).toEqual({
           text: expect.stringMatching(new RegExp(`^Usage: task:admin ${subject} ${action} `)),
           exitCode: 0,
         });

@@ -2,25 +2,28 @@ import { Command, InvalidArgumentError } from 'commander';
 import { BUS_OF_QUEUE } from '../recurring-generation/queues';
 import type { QueueName } from '../recurring-generation/queues';
 
-/** What a command is about: events that could not be published, or messages that could not be processed. */
+/**
+ * Subject of a command: `outbox` is events that could not be published, `errors` is messages that could not
+ * be processed.
+ */
 type Subject = 'outbox' | 'errors';
 type Action = 'list' | 'show' | 'replay' | 'discard' | 'skip' | 'move';
 
-/** A command that was understood. */
+/** A parsed command. */
 export interface AdminCommand {
-  /** `status` and `reconcile` are about everything and have no action but `list`. */
+  /** `status` and `reconcile` cover everything; their only action is `list`. */
   readonly subject: Subject | 'status' | 'reconcile';
   readonly action: Action;
-  /** Null means all. */
+  /** Null selects all messages. */
   readonly ids: ReadonlySet<string> | null;
   readonly facilityId: number | null;
   readonly queues: readonly QueueName[];
   readonly isSkipped: boolean;
-  /** What waits for its next attempt, rather than what was put aside. */
+  /** Selects messages that wait for their next attempt, instead of those that were parked. */
   readonly isWaiting: boolean;
-  /** Where `move` puts messages. */
+  /** Target queue of `move`. */
   readonly to: QueueName | null;
-  /** Shows what would happen, and does nothing. */
+  /** Shows what the command would do, without doing it. */
   readonly isDryRun: boolean;
   readonly limit: number;
   readonly isJson: boolean;
@@ -54,32 +57,32 @@ const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Partial<Record<Action, str
     list: 'List the events that are parked, one line each, oldest first.',
     show: 'Show everything about a parked event.',
     replay:
-      'Give parked events twenty new attempts. A running replica publishes them within five seconds, before the later events of their facility that still wait.',
-    skip: 'Park events that wait, so that the later ones of their facility and type go on. They can be replayed.',
-    discard: 'Delete parked events. Nobody will ever receive them.',
+      'Give parked events 20 new attempts. A running replica publishes them within 5 s, before the later waiting events of their facility.',
+    skip: 'Park waiting events, so that later ones of their facility and type are published. Parked events can be replayed.',
+    discard: 'Delete parked events. No consumer will ever receive them.',
   },
   errors: {
     list: 'List the messages in the error queues, one line each, oldest first.',
     show: 'Show everything about a message of an error queue, body included.',
     replay:
-      'Send messages to their queue again, with the same message id (applied at most once) and without attempts behind them. One that fails again comes back here.',
-    move: 'Send messages to another queue of the service, as replay sends them to their own.',
+      'Send messages to their queue again, with the same message id (applied at most once) and their attempts reset to 0. One that fails again returns to the error queue.',
+    move: 'Like replay, but to another queue of the service.',
     discard: 'Delete messages from an error queue. They will never be processed.',
   },
 };
 
 /**
- * The whole command line.
- * @param run carries out what was understood
- * @param output where help and complaints go; a wrong command line ends in a CommanderError after its
- * complaint
+ * Builds the parser of the whole command line.
+ * @param run carries out the parsed command
+ * @param output receives help and error messages; a wrong command line throws a CommanderError after its
+ * message
  */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,
   output: { readonly write: (text: string) => void; readonly complain: (text: string) => void },
 ): Command {
   const program = new Command('task:admin')
-    .description('Looks after what the task service has put aside.')
+    .description('Administers what the task service has parked.')
     .configureOutput({ writeOut: output.write, writeErr: output.complain })
     .showHelpAfterError('Try task:admin --help')
     .exitOverride()
@@ -95,16 +98,16 @@ export function adminProgram(
   program
     .command('status')
     .description(
-      'Show what waits, since when and why: the outbox, every queue with its consumers, what was put aside.',
+      'Show what waits, since when and why: the outbox, every queue with its consumers, parked messages.',
     )
     .option('--json', 'print JSON')
     .action((options: Options) => run(commandOf('status', 'list', [], options)));
   program
     .command('reconcile')
     .description(
-      'Find what a lost message or a restored database left undone: schedules without instances, instances of schedules that are not Active, triggers without business unit, events that no release publishes. The service repairs the first two by itself every hour.',
+      'Find inconsistencies after a lost message or a restored database: schedules without instances, instances of schedules that are not Active, triggers without business unit, events that no release publishes. The service itself repairs the first two every hour.',
     )
-    .option('--apply', 'repair what can be repaired; without it nothing changes. It may be repeated')
+    .option('--apply', 'repair the findings that can be repaired; without it nothing changes. Safe to repeat')
     .option('--json', 'print JSON')
     .action((options: Options) => run(commandOf('reconcile', 'list', [], options)));
   addOutboxActions(outbox, run);
@@ -119,7 +122,7 @@ function addOutboxActions(outbox: Command, run: (command: AdminCommand) => Promi
       'only events of this facility',
       integerUpTo(Number.MAX_SAFE_INTEGER),
     );
-    if (action === 'list') command.option('--waiting', 'the events that wait instead of the parked ones');
+    if (action === 'list') command.option('--waiting', 'waiting events instead of parked ones');
   }
 }
 
@@ -128,8 +131,8 @@ function addErrorActions(errors: Command, run: (command: AdminCommand) => Promis
     const command = addAction(errors, 'errors', action, run)
       .option('--queue <name>', 'only messages of this queue, e.g. task-service.schedule-created', queueName)
       .option('--skipped', 'the skipped queues (messages of an unknown type) instead of the error queues')
-      .option('--waiting', 'the messages that wait for their next attempt instead; replay does not wait');
-    if (action === 'move') command.requiredOption('--to <name>', 'the queue that is to take them', queueName);
+      .option('--waiting', 'messages that wait for their next attempt instead; replay retries them at once');
+    if (action === 'move') command.requiredOption('--to <name>', 'the target queue', queueName);
   }
 }
 
@@ -163,16 +166,16 @@ function addAction(
   const command = group.command(action).description(DESCRIPTIONS[subject][action] ?? '');
   command.option('--json', 'print JSON');
   if (action === 'list')
-    command.option('--limit <n>', 'at most so many', integerUpTo(MAX_LIMIT), DEFAULT_LIMIT);
+    command.option('--limit <n>', 'maximum number of lines', integerUpTo(MAX_LIMIT), DEFAULT_LIMIT);
   if (action === 'show') command.argument('<message-id>');
   const takesAll = action !== 'list' && action !== 'show';
   if (takesAll)
     command
       .argument('[message-ids...]')
-      .option('--all', 'all that the filters leave')
-      .option('--dry-run', 'show which, and do nothing');
+      .option('--all', 'every message that matches the filters')
+      .option('--dry-run', 'show which messages match, and change nothing');
   if (action === 'discard')
-    command.requiredOption('--yes', 'required: what is discarded cannot be brought back');
+    command.requiredOption('--yes', 'required: discarded messages cannot be restored');
   return command.action(async () => {
     const options = command.opts<Options>();
     const ids = command.args;
@@ -191,7 +194,7 @@ function integerUpTo(max: number): (text: string) => number {
 }
 
 function queueName(text: string): QueueName {
-  // An operator copies the name from where it is seen: with its suffix.
+  // An operator copies the name from a list, where it has the suffix of its error or skipped queue.
   const queue = QUEUE_NAMES.find((name) => name === text.replace(/_(error|skipped)$/, ''));
   if (queue) return queue;
   throw new InvalidArgumentError(`There is no such queue. Choose from ${QUEUE_NAMES.join(', ')}.`);

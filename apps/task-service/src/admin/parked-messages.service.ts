@@ -16,20 +16,20 @@ import {
   outboxStatus,
   queueStatus,
 } from './admin-output';
-import type { Shown } from './admin-output';
+import type { OutputRow } from './admin-output';
 import type { AdminCommand } from './command-line';
 
 const ALL_QUEUES: readonly QueueName[] = Object.values(QUEUES);
 
-/** Told now and then how many messages are done. */
+/** Called repeatedly with the number of messages done so far. */
 type Progress = (done: number) => void;
 
-/** Carries out a command on the outbox; returns what is to be shown. */
+/** Carries out a command on the outbox. Returns the lines to print. */
 export async function administerOutbox(
   command: AdminCommand,
   databaseUrl: string,
   progress: Progress,
-): Promise<Shown[]> {
+): Promise<OutputRow[]> {
   return withOutbox(databaseUrl, async (outbox) => {
     const { action, ids, facilityId, isWaiting, isDryRun, limit } = command;
     const choice = { ids, facilityId, isParked: !isWaiting };
@@ -42,23 +42,25 @@ export async function administerOutbox(
   });
 }
 
-/** What waits, since when and why: in the outbox, then in each queue. */
+/** Returns what waits, since when and why: first in the outbox, then in each queue. */
 export async function readStatus(
   databaseUrl: string,
   busUrls: Readonly<Record<Bus, string>>,
-): Promise<Shown[]> {
-  const shown: Shown[] = (await withOutbox(databaseUrl, (outbox) => outbox.readStatus())).map(outboxStatus);
+): Promise<OutputRow[]> {
+  const rows: OutputRow[] = (await withOutbox(databaseUrl, (outbox) => outbox.readStatus())).map(
+    outboxStatus,
+  );
   for (const bus of BUSES) {
     await withErrorQueues(bus, busUrls[bus], async (errorQueues) => {
       for (const source of queuesOf(bus)) {
-        for (const queue of [source, ...asideOf(source)]) {
+        for (const queue of [source, ...sideQueuesOf(source)]) {
           const state = await errorQueues.state(queue, queue !== source);
-          if (queue === source || state.messages > 0) shown.push(queueStatus(queue, state, queue === source));
+          if (queue === source || state.messages > 0) rows.push(queueStatus(queue, state, queue === source));
         }
       }
     });
   }
-  return shown;
+  return rows;
 }
 
 function withOutbox<T>(databaseUrl: string, work: (outbox: OutboxRepository) => Promise<T>): Promise<T> {
@@ -104,8 +106,8 @@ async function withErrorQueues<T>(
   }
 }
 
-/** The queues beside a queue: what was put aside, and what waits for another attempt. */
-function asideOf(source: QueueName): string[] {
+/** Returns the side queues of a queue: its error, skipped and retry queues. */
+function sideQueuesOf(source: QueueName): string[] {
   return [errorQueue(source), skippedQueue(source), ...retryQueuesOf(source)];
 }
 
@@ -117,28 +119,28 @@ function queuesOf(bus: Bus, queues: readonly QueueName[] = ALL_QUEUES): QueueNam
   return queues.filter((queue) => BUS_OF_QUEUE[queue] === bus);
 }
 
-/** Carries out a command on the error, skipped or retry queues; returns what is to be shown. */
+/** Carries out a command on the error, skipped or retry queues. Returns the lines to print. */
 export async function administerQueues(
   command: AdminCommand,
   busUrls: Readonly<Record<Bus, string>>,
   progress: Progress,
-): Promise<Shown[]> {
+): Promise<OutputRow[]> {
   const { to } = command;
-  const shown: Shown[] = [];
+  const rows: OutputRow[] = [];
   for (const bus of BUSES) {
     const sources = queuesOf(bus, command.queues);
-    // A bus carries messages between its own queues only.
+    // `move` works within one bus only.
     if (sources.length === 0 || (to !== null && BUS_OF_QUEUE[to] !== bus)) continue;
     await withErrorQueues(bus, busUrls[bus], async (errorQueues) => {
       for (const from of sources.flatMap((source) => visitedQueues(command, source))) {
-        const report: Progress = (done) => progress(shown.length + done);
-        shown.push(
-          ...(await onQueue({ ...command, limit: command.limit - shown.length }, errorQueues, from, report)),
+        const report: Progress = (done) => progress(rows.length + done);
+        rows.push(
+          ...(await onQueue({ ...command, limit: command.limit - rows.length }, errorQueues, from, report)),
         );
       }
     });
   }
-  return shown;
+  return rows;
 }
 
 function visitedQueues({ isSkipped, isWaiting, to }: AdminCommand, source: QueueName): ErrorQueue[] {
@@ -151,7 +153,7 @@ async function onQueue(
   errorQueues: ErrorQueues,
   from: ErrorQueue,
   progress: Progress,
-): Promise<Shown[]> {
+): Promise<OutputRow[]> {
   const isChosen = ({ id }: FailedMessage): boolean => ids?.has(id) ?? true;
   if (action === 'list') return (await errorQueues.list(from.queue, isChosen, limit)).map(messageLine);
   if (action === 'show') return (await errorQueues.list(from.queue, isChosen, limit)).map(messageDetails);

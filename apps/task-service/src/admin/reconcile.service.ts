@@ -16,23 +16,23 @@ import { TriggersRepository } from '../scheduler/triggers.repository';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
 import { Schedule } from '../schedules/schedule.entity';
-import type { Shown } from './admin-output';
+import type { OutputRow } from './admin-output';
 import type { AdminCommand } from './command-line';
 import { withDatabase } from './parked-messages.service';
 
 /**
- * What does not fit together; repaired unless it is a dry run. Without grace: after a restore nothing is on
- * its way.
+ * Finds inconsistencies, and repairs them unless it is a dry run. No grace period: after a restore no message
+ * is still on its way.
  */
 export function reconcile(
   { isDryRun }: AdminCommand,
   config: TaskAdminConfig,
   progress: (examined: number) => void,
-): Promise<Shown[]> {
+): Promise<OutputRow[]> {
   return withDatabase(config.DATABASE_URL, async (dataSource) => {
     const service = new ReconciliationService(
       new ReconciliationRepository(dataSource),
-      // The replicas' sweeps find what is stored here.
+      // No wake-up: the relay of a running replica finds stored events at its next poll.
       new OutboundProxy(
         dataSource,
         new OutboxRepository(dataSource.getRepository(OutboxMessage)),
@@ -54,7 +54,7 @@ export function reconcile(
       new TriggersRepository(dataSource.getRepository(Trigger)),
       config,
     );
-    // First: what it resets is found to be missing then.
+    // Runs first: `reconcileSchedules` then finds the instances that are missing below a position it resets.
     const misplaced = await positions.reconcile(options);
     const schedules = await service.reconcileSchedules(options);
     return [...misplaced, ...schedules, ...(await service.findLeftovers())].map((finding) => ({

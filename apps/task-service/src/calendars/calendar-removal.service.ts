@@ -5,17 +5,20 @@ import { TaskError } from '../problems/task-problem.filter';
 import { CalendarsRepository } from './calendars.repository';
 
 /**
- * Schedules of one transaction: it holds few rows and ends soon, however many removed schedules name the
- * calendar.
+ * Schedules changed per transaction, so that it locks few rows and ends soon, however many removed schedules
+ * name the calendar.
  */
 const SCHEDULES_PER_STEP = 1_000;
-/** A request ends within seconds; what it has done stays, and the next one goes on. */
+/**
+ * Steps of one request, so that it ends within seconds. Finished steps stay committed, and the next request
+ * continues.
+ */
 const STEPS_PER_REQUEST = 50;
 
 /**
- * Deletes calendars. Removed schedules forget the calendar first, step by step and without a lock on it, so
- * that schedules which name it are created meanwhile. The calendar is locked only once nothing is left to
- * change.
+ * Deletes calendars. Removed schedules lose their reference to the calendar first, in steps and without a
+ * lock on it, so that schedules that name it can still be created. The calendar is locked only once no
+ * reference remains.
  */
 @Injectable()
 export class CalendarRemovalService {
@@ -24,16 +27,18 @@ export class CalendarRemovalService {
     private readonly outbound: OutboundProxy,
   ) {}
 
-  /** False without such a calendar.
-   *  @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not removed; calendar-still-named by more removed schedules
-   *    than one request makes forget it */
+  /**
+   * Deletes a calendar. Returns false if it does not exist.
+   * @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use if a schedule that is not removed
+   * names it; calendar-still-named if more removed schedules name it than one request changes (50,000)
+   */
   async delete(calendarId: string, conditions: Preconditions): Promise<boolean> {
     for (let step = 1; step <= STEPS_PER_REQUEST; step += 1) {
-      const left = await this.outbound.transaction((manager) =>
-        this.calendars.forget(manager, { calendarId, conditions, limit: SCHEDULES_PER_STEP }),
+      const progress = await this.outbound.transaction((manager) =>
+        this.calendars.clearReferences(manager, { calendarId, conditions, limit: SCHEDULES_PER_STEP }),
       );
-      if (left === 'absent') return false;
-      if (left === 'more') continue;
+      if (progress === 'absent') return false;
+      if (progress === 'more') continue;
       const deleted = await this.outbound.transaction<'absent' | 'named' | 'deleted'>(
         (manager, unconfirmed) =>
           this.calendars.delete(manager, calendarId, { conditions, mayBeDeleted: unconfirmed === 'deleted' }),

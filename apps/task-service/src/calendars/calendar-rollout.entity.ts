@@ -3,8 +3,8 @@ import { BIGINT, INSTANT } from '../fields/fields';
 import { Calendar } from './calendar.entity';
 
 /**
- * A changed calendar some of whose facilities are still to generate anew. One per calendar: a later change
- * begins again.
+ * A changed calendar with facilities that have not been asked to regenerate yet. One row per calendar: a
+ * later change restarts it.
  */
 @Entity('calendar_rollouts')
 export class CalendarRollout {
@@ -16,24 +16,29 @@ export class CalendarRollout {
   })
   readonly calendarId!: string;
 
-  /** This pass has requested generation for all facilities up to this one. */
+  /** The current pass has requested generation for all facilities up to this one. */
   @Column({ name: 'after_facility_id', ...BIGINT })
   readonly afterFacilityId!: number;
 
-  /** Id of the next transaction, noted by the first step, and again where the row was restored to a server
-   *  whose ids are lower. Transactions with lower ids may have read the dates as they were. */
+  /**
+   * Next transaction id to be assigned, recorded by the first step after the change, and again if the row was
+   * restored to a server whose ids are lower. Transactions with lower ids may have read the old dates.
+   */
   @Column({ name: 'next_transaction_id', ...BIGINT, nullable: true })
   readonly nextTransactionId!: number | null;
 
-  /** This pass over the facilities begins once those transactions have ended. Nothing is left after it. */
+  /**
+   * Whether this is the last pass over the facilities. It begins once all transactions below
+   * `nextTransactionId` have ended, and the row is deleted after it.
+   */
   @Column({ name: 'is_last_pass', type: 'boolean', default: false })
   readonly isLastPass!: boolean;
 
-  /** The instant of the change. */
+  /** When the calendar was changed. */
   @Column({ name: 'changed_at', ...INSTANT })
   readonly changedAt!: Date;
 
-  /** The one that waited longest has its next step first. */
+  /** When the last step ran. The rollout with the oldest value runs next. */
   @Column({ name: 'stepped_at', ...INSTANT, default: () => 'now()' })
   readonly steppedAt!: Date;
 }

@@ -7,12 +7,12 @@ import { DataSource } from 'typeorm';
 import { CalendarRolloutService } from './calendar-rollout.service';
 import { CalendarRolloutsRepository } from './calendar-rollouts.repository';
 
-/** Every replica looks for work this often. */
+/** Interval in which every replica looks for work. */
 const INTERVAL_MS = 2 * SECOND_MS;
 
 /**
- * Carries out, step by step, what changes of calendars have left over. A step is a transaction: after a crash
- * any replica goes on where the last one ended.
+ * Carries out the rollouts of changed calendars in steps. Each step is one transaction, so after a crash any
+ * replica continues from the last step.
  */
 @Injectable()
 export class CalendarRolloutJob extends RecurringJob {
@@ -27,15 +27,15 @@ export class CalendarRolloutJob extends RecurringJob {
     super(INTERVAL_MS, metrics);
     metrics.sampledGauge(
       'task_calendar_rollouts_waiting',
-      'Changed calendars some of whose facilities are still to generate anew',
+      'Changed calendars with facilities that have not been asked to regenerate yet',
       [],
       async () => [{ labels: {}, value: await this.rollouts.count() }],
     );
   }
 
   /**
-   * Takes steps until there is none left that it could take; gives how many it took. A calendar whose step
-   * fails holds up no other.
+   * Runs steps until none is possible. Returns their number. A calendar whose step fails is skipped for the
+   * rest of this run.
    */
   async run(): Promise<number> {
     const failed: string[] = [];
@@ -47,7 +47,7 @@ export class CalendarRolloutJob extends RecurringJob {
         steps += 1;
         continue;
       }
-      this.log.warn(`calendar ${step.calendarId}: its facilities could not be asked to generate anew`, {
+      this.log.warn(`calendar ${step.calendarId}: cannot request generation for its facilities`, {
         err: step.error,
       });
       failed.push(step.calendarId);
@@ -61,7 +61,7 @@ export class CalendarRolloutJob extends RecurringJob {
       await inTransaction(this.dataSource, 'READ COMMITTED', async (manager) => {
         const position = await this.rollouts.lockNext(manager, failed);
         calendarId = position?.calendarId ?? null;
-        if (position !== null) await this.rollout.goOn(manager, position);
+        if (position !== null) await this.rollout.advance(manager, position);
       });
       return calendarId === null ? null : { calendarId };
     } catch (error) {

@@ -6,16 +6,16 @@ import { generationRequested } from '../scheduler/due-fire';
 import { CalendarRolloutsRepository, type RolloutPosition } from './calendar-rollouts.repository';
 
 /**
- * Facilities of one transaction: it holds few rows and ends soon, however many facilities follow the
+ * Facilities per transaction, so that it locks few rows and ends soon, however many facilities follow the
  * calendar.
  */
 const FACILITIES_PER_STEP = 1_000;
 
 /**
  * Requests generation for the facilities whose schedules follow a changed calendar. The transaction of the
- * change only notes it: before its commit, others give schedules to the calendar and generate by the dates as
- * they were. A job of any replica goes over the facilities afterwards, and once more when all transactions
- * that began before the commit have ended.
+ * change only records a rollout: until it commits, other transactions still create and generate schedules by
+ * the old dates. Afterwards a job on any replica walks the facilities, and walks them again once all
+ * transactions that began before the commit have ended.
  */
 @Injectable()
 export class CalendarRolloutService {
@@ -26,15 +26,15 @@ export class CalendarRolloutService {
     private readonly outbound: OutboundProxy,
   ) {}
 
-  /** Notes a change in its transaction. */
+  /** Records a rollout in the transaction of the change. */
   begin(manager: EntityManager, calendarId: string, changedAt: Date): Promise<void> {
     return this.rollouts.begin(manager, calendarId, changedAt);
   }
 
-  /** Takes the next step of a change that is locked. */
-  async goOn(manager: EntityManager, position: RolloutPosition): Promise<void> {
+  /** Runs the next step of a locked rollout. */
+  async advance(manager: EntityManager, position: RolloutPosition): Promise<void> {
     const { calendarId, changedAt, afterFacilityId, isSettled } = position;
-    if (isSettled === null) return this.rollouts.noteTransactions(manager, calendarId);
+    if (isSettled === null) return this.rollouts.recordNextTransaction(manager, calendarId);
     const isLastPass = position.isLastPass || (afterFacilityId === 0 && isSettled);
     const facilities = await this.rollouts.nextFacilities(manager, position, FACILITIES_PER_STEP);
     const refused = await inParts(manager, facilities, (savepoint, some) =>
@@ -43,7 +43,7 @@ export class CalendarRolloutService {
         some.map((facilityId) => generationRequested(facilityId, { requestedAt: changedAt })),
       ),
     );
-    // Their next fire follows the dates as well.
+    // Not retried: the next regular fire of these facilities follows the new dates as well.
     for (const { item, error } of refused)
       this.logger.error(`facility ${String(item)}: generation cannot be requested: ${String(error)}`);
     const last = facilities.at(-1);

@@ -6,7 +6,7 @@ import { identifier, identifierText, instant, nextPageKey, text } from '../field
 import { type Calendar, calendarRevision } from './calendar.entity';
 
 export const CALENDAR_ID = '0198f2c6-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
-/** Ten years of days. */
+/** Maximum excluded dates of a calendar: ten years of days. */
 const MAX_DATES = 3_660;
 
 export class PutCalendarDto extends createZodDto(
@@ -33,10 +33,14 @@ const calendar = z
     name: z.string(),
     excludedDates: z
       .array(z.string().meta({ format: 'date' }))
-      .meta({ description: 'Ascending, each once.' }),
-    changedAtUtc: instant('When it was changed last.'),
+      .meta({ description: 'Ascending, without duplicates.' }),
+    changedAtUtc: instant('When it was last changed.'),
   })
-  .meta({ id: 'Calendar', description: 'Dates that schedules leave out, each in its own time zone.' });
+  .meta({
+    id: 'Calendar',
+    description:
+      'Dates on which schedules that use it have no occurrences, in the time zone of each schedule.',
+  });
 
 export class CalendarDto extends createZodDto(calendar) {}
 
@@ -44,15 +48,15 @@ export class CalendarPageDto extends createZodDto(
   z.object({ calendars: z.array(calendar), nextPageKey }).meta({ id: 'CalendarPage' }),
 ) {}
 
-/** Answers with a calendar and its ETag. */
-export function sentCalendar(reply: FastifyReply, calendar: Calendar): CalendarDto {
+/** Sets the ETag header and returns the body of the response. */
+export function calendarResponse(reply: FastifyReply, calendar: Calendar): CalendarDto {
   void reply.header('etag', entityTag(calendarRevision(calendar)));
   return calendarBody(calendar);
 }
 
 export const ETAG = {
   ETag: {
-    description: 'Names this state of the calendar, for `If-Match`.',
+    description: 'Identifies this state of the calendar, for `If-Match`.',
     schema: { type: 'string' },
     required: true,
     example: '"m8x2k1qz-1"',

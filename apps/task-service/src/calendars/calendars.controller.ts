@@ -41,7 +41,7 @@ import {
   ListCalendarsDto,
   PutCalendarDto,
   calendarBody,
-  sentCalendar,
+  calendarResponse,
 } from './calendar.dto';
 import type { Calendar } from './calendar.entity';
 import { CalendarRemovalService } from './calendar-removal.service';
@@ -55,8 +55,8 @@ const { name, excludedDates } = HOLIDAYS;
 type ConditionalHeaders = Readonly<Partial<Record<'if-match' | 'if-none-match', string>>>;
 
 /**
- * What If-Match and If-None-Match say.
- * @throws {ProblemException} 400 for a malformed one: ignoring it could lose a write
+ * Parses If-Match and If-None-Match.
+ * @throws {ProblemException} 400 if one is malformed: ignoring it could lose a write
  */
 function conditionsOf(headers: ConditionalHeaders): Preconditions {
   return {
@@ -71,7 +71,7 @@ const WriteConditions = (): MethodDecorator =>
       {
         name: 'If-Match',
         description:
-          'Go on only if the calendar has one of these ETags (`*`: any). 503 with the type `urn:platform:problem:outcome-unknown`: the change may have been carried out, and somebody else has changed the calendar since.',
+          'Go on only if the calendar has one of these ETags (`*`: any). 503 with the type `urn:platform:problem:outcome-unknown`: this change may have been committed, and another client has changed the calendar since.',
       },
       {
         name: 'If-None-Match',
@@ -100,7 +100,7 @@ export class CalendarsController {
     operationId: 'putCalendar',
     summary: 'Create or replace a calendar',
     description:
-      'The instances still to come of the schedules that use it follow within moments; where thousands of facilities use it, in steps. A calendar that is put as it is keeps its ETag.',
+      'Future instances of the schedules that use it are updated within seconds, or in steps if thousands of facilities use it. A PUT that changes nothing keeps the ETag.',
   })
   @WriteConditions()
   @ApiBody({
@@ -126,19 +126,19 @@ export class CalendarsController {
     const write = async (manager: EntityManager, unconfirmed: Calendar | null) => {
       const wanted = { calendarId: id, ...request };
       const stored = await this.calendars.put(manager, wanted, { conditions, unconfirmed });
-      // An attempt whose commit was not confirmed has noted its roll-out with it.
+      // An earlier attempt whose commit was not confirmed has recorded its rollout in the same transaction.
       if (stored.hasOtherDates) await this.rollout.begin(manager, id, stored.calendar.changedAt);
       return stored.calendar;
     };
     const calendar = await this.slots.run(id, caller, () => this.outbound.transaction(write));
-    return sentCalendar(reply, calendar);
+    return calendarResponse(reply, calendar);
   }
 
   @Get()
   @ApiOperation({
     operationId: 'listCalendars',
     summary: 'List calendars',
-    description: 'In the order of their identifiers.',
+    description: 'Ordered by identifier.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -178,7 +178,7 @@ export class CalendarsController {
   ): Promise<CalendarDto> {
     const calendar = await this.calendars.find(id);
     if (!calendar) throw new TaskError('calendar-not-found');
-    return sentCalendar(reply, calendar);
+    return calendarResponse(reply, calendar);
   }
 
   @Delete(':id')
@@ -186,7 +186,7 @@ export class CalendarsController {
     operationId: 'deleteCalendar',
     summary: 'Delete a calendar that no schedule uses',
     description:
-      'Removed schedules forget it, 50,000 in one request. Where more of them name it, the response is 503 with `Retry-After`, and the next request goes on.',
+      'Clears it from removed schedules, at most 50,000 per request. If more of them name it, the response is 503 with `Retry-After`, and the next request continues.',
   })
   @ApiResponse({ status: 204, description: 'Deleted.' })
   @InvalidFieldResponse('/Calendars/1', 'id', 'Invalid GUID')

@@ -8,16 +8,17 @@ import { TaskError } from '../problems/task-problem.filter';
 import { Schedule } from '../schedules/schedule.entity';
 import { Calendar, calendarRevision } from './calendar.entity';
 
-// Hand-written SQL: tells whether somebody else was faster.
+// Hand-written SQL: returns no row if another transaction has created the calendar.
 const INSERT = `
   INSERT INTO task.calendars AS calendar (calendar_id, name, excluded_dates) VALUES ($1, $2, $3)
   ON CONFLICT (calendar_id) DO NOTHING
   RETURNING calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"`;
 
-// Hand-written SQL: by what is stored. Only other dates are another revision. The ETag is made of the date
-// too: a failover that loses commits takes a count back, but not the time. So a date that a clock ahead has
-// given is not counted on from; of two changes in one millisecond, the later one has the next.
+// Hand-written SQL: compares with the stored row. The revision changes only with the dates. The ETag also
+// contains `changed_at`, because a failover that loses commits turns the revision back, but not the time.
+// `changed_at` is always the present, even if the stored one lies in the future. The second of two changes in
+// the same millisecond gets the next millisecond.
 const REPLACE = `
   WITH replaced AS (
     UPDATE task.calendars SET name = $2, excluded_dates = $3,
@@ -31,9 +32,9 @@ const REPLACE = `
     changed_at AS "changedAt"
   FROM replaced`;
 
-// By hand: bounded, by the index of a calendar's schedules. Nothing is changed where one of them is not
-// removed, which an index of its own tells.
-const FORGET = `
+// Hand-written SQL: reads at most $2 schedules by the index of a calendar's schedules. Changes nothing if one
+// of the calendar's schedules is not removed, which a separate index finds.
+const CLEAR_REFERENCES = `
   WITH in_use AS MATERIALIZED (
     SELECT 1 FROM task.schedules WHERE calendar_id = $1 AND status <> 'Removed' LIMIT 1
   ), page AS MATERIALIZED (
@@ -46,19 +47,19 @@ const FORGET = `
   SELECT (SELECT count(*)::int FROM page) AS read, EXISTS (SELECT 1 FROM in_use) AS "isInUse"`;
 
 /**
- * A calendar that is neither created nor found was created and deleted in between; nobody does that over and
- * over.
+ * Attempts to create or lock a calendar. An attempt fails only if another transaction creates the calendar
+ * between the read and the insert. For another failure it must also be deleted again.
  */
-const MAX_LOOKS = 5;
+const MAX_ATTEMPTS = 5;
 
-/** A calendar as a write has left it. */
+/** A calendar after a write. */
 export interface StoredCalendar {
   readonly calendar: Calendar;
-  /** The write changed dates that schedules may follow. */
+  /** Whether the write changed dates that schedules may follow. */
   readonly hasOtherDates: boolean;
 }
 
-/** Calendars. Generation reads their dates in statements of its own. */
+/** Reads and writes of calendars. Generation reads their dates in its own statements. */
 @Injectable()
 export class CalendarsRepository {
   constructor(@InjectRepository(Calendar) private readonly calendars: Repository<Calendar>) {}
@@ -67,29 +68,35 @@ export class CalendarsRepository {
     return this.calendars.findOneBy({ calendarId });
   }
 
-  /** @throws {TaskError} calendar-unknown */
+  /**
+   * Returns the excluded dates of a calendar.
+   * @throws {TaskError} calendar-unknown
+   */
   async excludedDates(calendarId: string): Promise<readonly string[]> {
     const calendar = await this.find(calendarId);
     if (!calendar) throw new TaskError('calendar-unknown');
     return calendar.excludedDates;
   }
 
-  /** Calendars in the order of their identifiers, after the given one. */
+  /** Returns calendars ordered by identifier, after the given one. */
   list({ after: [calendarId], limit }: { after: readonly unknown[]; limit: number }): Promise<Calendar[]> {
     const where = calendarId === undefined ? {} : { calendarId: MoreThan(calendarId as string) };
     return this.calendars.find({ where, order: { calendarId: 'ASC' }, take: limit });
   }
 
-  /** Creates or replaces a calendar, if its state is one that the conditions allow. One that is as it should
-   * be stays as it is.  @param attempt `unconfirmed`: what an earlier attempt stored, whose commit was not
-   * confirmed  @throws {TaskError} calendar-changed, outcome-unknown */
+  /**
+   * Creates or replaces a calendar if the conditions allow it. A calendar that already has this name and
+   * these dates is not written.
+   * @param attempt `unconfirmed`: what an earlier attempt stored whose commit was not confirmed
+   * @throws {TaskError} calendar-changed, outcome-unknown
+   */
   async put(
     manager: EntityManager,
     calendar: Pick<Calendar, 'calendarId' | 'name' | 'excludedDates'>,
     { conditions, unconfirmed }: { conditions: Preconditions; unconfirmed: Calendar | null },
   ): Promise<StoredCalendar> {
     const { calendarId, name, excludedDates } = calendar;
-    for (let look = 1; look <= MAX_LOOKS; look += 1) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const found = await this.lock(manager, calendarId, 'for_no_key_update');
       const current = found === null ? null : calendarRevision(found);
       if (found !== null && unconfirmed !== null && current === calendarRevision(unconfirmed))
@@ -99,7 +106,7 @@ export class CalendarsRepository {
         return { calendar: found, hasOtherDates: false };
       const statement = found === null ? INSERT : REPLACE;
       const rows = await manager.query<Calendar[]>(statement, [calendarId, name, excludedDates]);
-      // Nobody follows a calendar before it is committed.
+      // No schedule can name a new calendar before its commit, so only a replaced one has followers.
       if (rows[0])
         return { calendar: rows[0], hasOtherDates: found !== null && found.revision !== rows[0].revision };
     }
@@ -107,11 +114,11 @@ export class CalendarsRepository {
   }
 
   /**
-   * Makes at most `limit` removed schedules forget the calendar, which is not locked. Gives whether there may
-   * be more of them.
-   * @throws {TaskError} calendar-changed; calendar-in-use by any schedule that is not removed
+   * Clears the calendar, which is not locked, from at most `limit` removed schedules. Returns `more` if
+   * further ones may name it.
+   * @throws {TaskError} calendar-changed; calendar-in-use if a schedule that is not removed names it
    */
-  async forget(
+  async clearReferences(
     manager: EntityManager,
     { calendarId, conditions, limit }: { calendarId: string; conditions: Preconditions; limit: number },
   ): Promise<'absent' | 'more' | 'done'> {
@@ -119,23 +126,26 @@ export class CalendarsRepository {
     if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
       throw new TaskError('calendar-changed');
     if (!found) return 'absent';
-    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(FORGET, [calendarId, limit]);
+    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(CLEAR_REFERENCES, [
+      calendarId,
+      limit,
+    ]);
     if (rows[0]?.isInUse) throw new TaskError('calendar-in-use');
     return rows[0]?.read === limit ? 'more' : 'done';
   }
 
   /**
-   * Deletes a calendar that no schedule names. `named`: a removed one does.
-   * @param attempt `mayBeDeleted`: by an earlier attempt whose commit was not confirmed
-   * @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use by any schedule that is not
-   * removed
+   * Deletes a calendar that no schedule names. Returns `named` if a removed schedule still names it.
+   * @param attempt `mayBeDeleted`: an earlier attempt, whose commit was not confirmed, may have deleted it
+   * @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use if a schedule that is not removed
+   * names it
    */
   async delete(
     manager: EntityManager,
     calendarId: string,
     { conditions, mayBeDeleted }: { conditions: Preconditions; mayBeDeleted: boolean },
   ): Promise<'absent' | 'named' | 'deleted'> {
-    // Locked, so that no schedule begins to refer to it.
+    // The lock keeps other transactions from creating schedules that name it.
     const found = await this.lock(manager, calendarId, 'pessimistic_write');
     if (found === null && mayBeDeleted) return 'deleted';
     if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
@@ -148,7 +158,10 @@ export class CalendarsRepository {
     return 'deleted';
   }
 
-  /** @param mode what only changes the calendar lets others refer to it meanwhile: `for_no_key_update` */
+  /**
+   * Locks a calendar.
+   * @param mode `for_no_key_update` for a change: other transactions may still create schedules that name it
+   */
   private lock(
     manager: EntityManager,
     calendarId: string,
@@ -158,7 +171,10 @@ export class CalendarsRepository {
   }
 }
 
-/** A condition does not hold. An earlier attempt for which it did may have been committed. */
+/**
+ * Returns the error of an `If-Match` or `If-None-Match` that does not hold. If an earlier attempt may have
+ * been committed, the outcome is unknown.
+ */
 function changedError(isUnconfirmed: boolean): TaskError {
   return isUnconfirmed
     ? new TaskError('outcome-unknown', { retryAfterSeconds: 1 })

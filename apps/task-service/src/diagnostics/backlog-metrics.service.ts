@@ -10,23 +10,27 @@ import { GeneratingSchedulesRepository } from '../schedules/generating-schedules
 
 const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],
-  ['task_outbox_parked', 'Events that wait for an operator', 'parked'],
+  ['task_outbox_parked', 'Parked events, which wait for an operator', 'parked'],
   ['task_outbox_oldest_age_seconds', 'Age of the oldest event that is not parked', 'oldestAgeSeconds'],
 ] as const satisfies readonly (readonly [string, string, keyof OutboxBacklog])[];
 
 const TRIGGER_GAUGES = [
-  ['task_trigger_lag_seconds', 'How long the trigger has been due that waits longest', 'lagSeconds'],
+  ['task_trigger_lag_seconds', 'Seconds since the longest overdue trigger was due', 'lagSeconds'],
   ['task_triggers_failed', 'Triggers that cannot be evaluated, counted up to 10,000', 'failed'],
 ] as const satisfies readonly (readonly [string, string, keyof TriggerBacklog])[];
 
 const RELEASE_GAUGES = [
-  ['task_releases_waiting', 'Changed schedules whose instances do not all follow them yet', 'schedules'],
-  ['task_release_instances_waiting', 'Instances that changes have still to cancel', 'instances'],
+  ['task_releases_waiting', 'Changed schedules with instances that are not updated yet', 'schedules'],
+  [
+    'task_release_instances_waiting',
+    'Instances that changes of schedules or calendars have not cancelled yet',
+    'instances',
+  ],
 ] as const satisfies readonly (readonly [string, string, keyof ReleaseBacklog])[];
 
 /**
- * Gauges of the message store and of the triggers, read when the metrics are: every replica reports the same
- * database.
+ * Gauges of the outbox, triggers, releases and schedules, read when the metrics are scraped. Every replica
+ * reports the same database.
  */
 @Injectable()
 export class BacklogMetrics {
@@ -37,13 +41,13 @@ export class BacklogMetrics {
     releasesRepository: ReleasesRepository,
     metrics: Metrics,
   ) {
-    const outbox = oneAtATime(() => relayPass.readBacklog());
-    const triggers = oneAtATime(() => triggersRepository.readBacklog());
+    const outbox = sharedRead(() => relayPass.readBacklog());
+    const triggers = sharedRead(() => triggersRepository.readBacklog());
     for (const [name, help, field] of OUTBOX_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await outbox())[field] }]);
     for (const [name, help, field] of TRIGGER_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await triggers())[field] }]);
-    const releases = oneAtATime(() => releasesRepository.readBacklog());
+    const releases = sharedRead(() => releasesRepository.readBacklog());
     for (const [name, help, field] of RELEASE_GAUGES)
       metrics.sampledGauge(name, help, [], async () => [{ labels: {}, value: (await releases())[field] }]);
     metrics.sampledGauge(
@@ -55,8 +59,8 @@ export class BacklogMetrics {
   }
 }
 
-/** Gauges asked at the same time share one reading. */
-function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
+/** Wraps a query so that gauges sampled at the same time share one execution. */
+function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let reading: Promise<T> | null = null;
   return () =>
     (reading ??= read().finally(() => {

@@ -3,7 +3,7 @@ import { ApiTags, PingRoute } from '@platform/open-api';
 import { jsonStringReply } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 
-/** Tells callers without a token that the service answers. */
+/** Ping route that needs no token. */
 @Controller('diagnostics')
 @ApiTags('Diagnostics')
 export class DiagnosticsController {

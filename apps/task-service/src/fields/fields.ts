@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
 import { TaskError } from '../problems/task-problem.filter';
 
-// PostgreSQL text holds neither NUL nor half a surrogate pair, and other control characters only deceive
-// readers of logs.
+// PostgreSQL text can store neither U+0000 nor lone surrogates. The other control characters are rejected
+// because they make logs misleading.
 
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
- * Text of `min` to `max` UTF-16 units that PostgreSQL can store: no control characters but tab and line ends,
- * no lone surrogates; not blank when `min` is at least 1.
+ * Schema of a text of `min` to `max` UTF-16 units that PostgreSQL can store: no control characters except tab
+ * and line ends, no lone surrogates. Not blank if `min` is at least 1.
  */
 export function text({ min, max }: { min: number; max: number }): z.ZodType<string, string> {
   return z
@@ -24,7 +24,7 @@ export function text({ min, max }: { min: number; max: number }): z.ZodType<stri
     );
 }
 
-/** A facility in a path. */
+/** Schema of a facility id in a path. */
 export const facilityIdText = z
   .string()
   .regex(/^[1-9]\d{0,15}$/, 'must be a positive integer')
@@ -42,18 +42,18 @@ export const facilityIdQuery = facilityIdText.optional().meta({
   type: 'integer',
   pattern: undefined,
   minimum: 1,
-  description: "Only this facility's. Without it: all facilities of the caller.",
+  description: "Only this facility's. Default: all facilities of the caller.",
   example: 501,
 });
 
-/** Parameters of a resource that a UUID names. */
+/** Schema of a UUID in a path. */
 export const identifierText = (description: string, example: string) =>
   z
     .guid()
     .transform((text) => text.toLowerCase())
     .meta({ type: 'string', format: 'uuid', pattern: undefined, description, example });
 
-// Fields of responses.
+// Response fields.
 
 export const facilityId = z.int().meta({ description: 'The facility.', examples: [501] });
 export const timeZone = z
@@ -68,7 +68,7 @@ export const identifier = (description: string): z.ZodString =>
   z.string().meta({ format: 'uuid', description });
 export const nextPageKey = z.string().nullable().meta({ description: NEXT_PAGE_KEY_DESCRIPTION });
 
-/** Who did something. */
+/** Schema of the person or client that issued a command. */
 export const actor = z
   .object({
     personId: z.int().nullable().meta({ description: 'Null for internal users.' }),
@@ -77,7 +77,7 @@ export const actor = z
       description: 'Persona bits: 1 InternalPartner, 2 Customer, 4 ServiceProvider, 8 Resident, 16 Owner.',
     }),
   })
-  .meta({ id: 'Actor', description: 'Who did something.' });
+  .meta({ id: 'Actor', description: 'Who issued the command.' });
 
 export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
 
@@ -85,8 +85,8 @@ const EARLIEST_MS = Date.UTC(2000, 0, 1);
 const LATEST_MS = Date.UTC(2200, 0, 1);
 
 /**
- * Instants of tasks lie between the years 2000 and 2200: what is further away is a mistake, and PostgreSQL,
- * JavaScript and ISO 8601 stop agreeing on it.
+ * Returns the instant if it is between 2000 and 2200. Any other is a mistake, and PostgreSQL, JavaScript and
+ * ISO 8601 disagree about instants that are even further away.
  * @throws {TaskError} instant-out-of-range
  */
 export function withinLimits(instant: Date): Date {
@@ -96,8 +96,8 @@ export function withinLimits(instant: Date): Date {
 }
 
 /**
- * Column options of an identifier that PostgreSQL stores as `bigint`: the driver gives it as text, the code
- * has it as a number.
+ * Column options of a number that PostgreSQL stores as `bigint`. The driver returns it as text, the
+ * transformer as a number.
  */
 export const BIGINT = {
   type: 'bigint',
@@ -107,5 +107,5 @@ export const BIGINT = {
   },
 } as const satisfies ColumnOptions;
 
-/** Column options of an instant: milliseconds, as JavaScript's dates have them. */
+/** Column options of an instant, to the millisecond like JavaScript's dates. */
 export const INSTANT = { type: 'timestamptz', precision: 3 } as const satisfies ColumnOptions;

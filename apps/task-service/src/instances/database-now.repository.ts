@@ -1,11 +1,11 @@
 import type { EntityManager } from 'typeorm';
 
 /**
- * The database's time at this moment, to the millisecond. `now()` is when the transaction began: after a wait
- * for a lock that is before what the other transaction did.
+ * Returns the database's current time, to the millisecond. `now()` is the start of the transaction: after a
+ * wait for a lock it is earlier than the changes of the transaction that held the lock.
  */
 export async function databaseNow(manager: EntityManager): Promise<Date> {
   const rows = await manager.query<{ now: Date }[]>('SELECT clock_timestamp()::timestamptz(3) AS now');
-  if (!rows[0]) throw new Error('the database gave no time');
+  if (!rows[0]) throw new Error('the database returned no time');
   return rows[0].now;
 }

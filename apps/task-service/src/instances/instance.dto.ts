@@ -18,7 +18,10 @@ import type { TaskInstance } from './instance.entity';
 export const INSTANCE_ID = '0198f2c5-03b7-4e0a-8f64-2d9c5a7e1b30';
 const instant = z.iso.datetime({ offset: true });
 
-/** Release 1.0.0 reads the body `null` as an absent one: documented without the type `object`. */
+/**
+ * Omits the type `object` from the API document, because the body `null` is accepted, too, as in release
+ * 1.0.0.
+ */
 const ALSO_NULL = { type: undefined };
 
 const completeInstanceBody = z
@@ -34,7 +37,7 @@ const completeInstanceBody = z
 export class CompleteInstanceDto extends createZodDto(completeInstanceBody) {}
 export type CompleteInstanceRequest = z.output<typeof completeInstanceBody>;
 
-/** The same, with an absent body, or null, read as an empty one. */
+/** Schema that reads an absent or null body as an empty object. */
 export const optionalCompleteInstanceBody = z.preprocess((body) => body ?? {}, completeInstanceBody);
 
 const cancelInstanceBody = z
@@ -49,7 +52,7 @@ const cancelInstanceBody = z
 export class CancelInstanceDto extends createZodDto(cancelInstanceBody) {}
 export type CancelInstanceRequest = z.output<typeof cancelInstanceBody>;
 
-/** The same, with an absent body, or null, read as an empty one. */
+/** Schema that reads an absent or null body as an empty object. */
 export const optionalCancelInstanceBody = z.preprocess((body) => body ?? {}, cancelInstanceBody);
 
 export class ListInstancesDto extends createZodDto(
@@ -81,23 +84,26 @@ const instance = z
     taskInstanceId: identifier('The task instance.'),
     scheduleId: identifier('The schedule that it was generated from.'),
     facilityId,
-    name: z.string().meta({ description: 'The name that the schedule had at that time.' }),
+    name: z.string().meta({
+      description:
+        'Name of the schedule. A later rename changes it only while the instance is pending and in the future.',
+    }),
     dueAtUtc: instantField('When it is due.'),
     status: z.enum(INSTANCE_STATUSES),
     completedAtUtc: instantField('When it was completed.').nullable(),
     completedBy: actor.nullable(),
     notes: z.string().nullable(),
-    template: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .meta({ description: 'The template that the schedule had at that time.' }),
+    template: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'Template of the schedule. A later change updates it only while the instance is pending and in the future.',
+    }),
     cancelledAtUtc: instantField('When it was cancelled.').nullable(),
     cancelledBy: actor.nullable().meta({ description: 'Who cancelled it, or changed its schedule.' }),
     cancellationCause: z.enum(CANCELLATION_CAUSES).nullable().meta({
       description:
-        'Person: for good, nothing is generated at its time again. Else its schedule or calendar changed.',
+        '`Person`: cancelled for good; nothing is generated at its time again. Any other: its schedule or calendar changed.',
     }),
-    cancellationReason: z.string().nullable().meta({ description: 'What the person said.' }),
+    cancellationReason: z.string().nullable().meta({ description: 'Reason given by the person.' }),
   })
   .meta({ id: 'TaskInstance', description: 'One task at one time.' });
 

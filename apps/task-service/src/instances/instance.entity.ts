@@ -7,17 +7,17 @@ export const INSTANCE_STATUSES = ['Pending', 'Completed', 'Cancelled'] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 
 /**
- * Why an instance was cancelled: by a person, by a command to its schedule, or because its calendar changed.
- * A person's cancellation keeps the instant: nothing is generated for it again. Any other releases it.
+ * Causes of a cancellation: a person, a command to the schedule, or a change of the calendar. A cancellation
+ * by a person keeps the instant occupied: nothing is generated for it again. Any other releases the instant.
  * Source: docs/spec-gaps.md.
  */
 export const CANCELLATION_CAUSES = ['Person', 'Update', 'Pause', 'Removal', 'Calendar'] as const;
 export type CancellationCause = (typeof CANCELLATION_CAUSES)[number];
 
 /**
- * One due occurrence of a schedule: the task to do. Those whose instant was released are in
- * `released_instances`, which inherits from this table: statements see them here unless they say ONLY, and
- * the key of an occurrence does not hold them.
+ * One due occurrence of a schedule: the task to do. Instances whose instant was released are in
+ * `released_instances`, which inherits from this table. Statements on this table see them unless they say
+ * ONLY; its unique key does not cover them.
  */
 @Entity('instances')
 @Unique('instances_occurrence', ['scheduleId', 'dueAt'])
@@ -34,17 +34,17 @@ export class TaskInstance {
   @Column({ name: 'schedule_id', type: 'uuid' })
   readonly scheduleId!: string;
 
-  /** The schedule's, repeated for the lists. */
+  /** Copied from the schedule, for the indexes of the lists. */
   @Column({ name: 'facility_id', ...BIGINT })
   readonly facilityId!: number;
 
-  /** The schedule's name when the instance was generated. */
+  /** The schedule's name when the instance was generated or last updated. */
   @Column({ type: 'text' })
   readonly name!: string;
 
   /**
-   * The schedule's template when the instance was generated; JSON as text. In the row only where it is short,
-   * or where release 1.0.0 wrote it: else `templateId` says which one it is.
+   * The schedule's template when the instance was generated or last updated; JSON as text. Stored in this row
+   * only if it is short, or if release 1.0.0 wrote the row. Otherwise null, and `templateId` refers to it.
    */
   @Column({ type: 'text', nullable: true })
   readonly template!: string | null;
@@ -67,7 +67,7 @@ export class TaskInstance {
   @Column({ name: 'completed_by_name', type: 'text', nullable: true })
   readonly completedByName!: string | null;
 
-  /** Null as long as nobody has completed the instance. */
+  /** Null until the instance is completed. */
   @Column({ name: 'completed_by_persona', type: 'smallint', nullable: true })
   readonly completedByPersona!: number | null;
 
@@ -83,7 +83,7 @@ export class TaskInstance {
   @Column({ name: 'cancelled_by_name', type: 'text', nullable: true })
   readonly cancelledByName!: string | null;
 
-  /** Null unless somebody's command cancelled the instance. */
+  /** Persona of the person who cancelled the instance, or changed its schedule; otherwise null. */
   @Column({ name: 'cancelled_by_persona', type: 'smallint', nullable: true })
   readonly cancelledByPersona!: number | null;
 
@@ -98,14 +98,14 @@ export class TaskInstance {
 }
 
 /**
- * What can happen to an instance; `release` is what a change of its schedule or calendar does to one that is
- * still to come.
+ * Commands to an instance. `release` is a change of its schedule or calendar that cancels it while it is in
+ * the future.
  */
 export type InstanceCommand = 'complete' | 'cancel' | 'release';
 
 /**
- * The state that each command leads to; one that is not here is refused. A command that leads to the state of
- * the instance changes nothing. Source: docs/spec-gaps.md; docs/task-states.md draws it.
+ * The state after each command. A command that is missing here is rejected. A command that leads to the
+ * current state changes nothing. Source: docs/spec-gaps.md; drawn in docs/task-states.md.
  */
 export const INSTANCE_TRANSITIONS: Readonly<
   Record<InstanceStatus, Partial<Record<InstanceCommand, InstanceStatus>>>

@@ -55,7 +55,7 @@ export class InstancesController {
     operationId: 'completeInstance',
     summary: 'Complete a task instance',
     description:
-      'TaskInstanceCompletedEvent is published once. Completing again changes nothing and answers the same.',
+      'TaskInstanceCompletedEvent is published once. Completing again changes nothing and returns the same instance.',
   })
   @ApiBody({ type: CompleteInstanceDto, required: false, examples: COMPLETE_EXAMPLES })
   @ApiOkResponse({
@@ -65,7 +65,7 @@ export class InstancesController {
   })
   @InvalidFieldResponse(COMPLETE, 'completedAt', 'Invalid ISO datetime')
   @TaskProblemResponse(
-    '`completedAt` is beyond its limits.',
+    '`completedAt` is out of range.',
     COMPLETE,
     'completed-in-the-future',
     'completed-before-creation',
@@ -89,7 +89,7 @@ export class InstancesController {
     operationId: 'cancelInstance',
     summary: 'Cancel a task instance',
     description:
-      'For good: nothing is generated at its time again. TaskInstanceCancelledEvent is published once. Cancelling again changes nothing and answers the same.',
+      'For good: nothing is generated at its time again. TaskInstanceCancelledEvent is published once. Cancelling again changes nothing and returns the same instance.',
   })
   @ApiBody({
     type: CancelInstanceDto,
@@ -122,7 +122,7 @@ export class InstancesController {
   @ApiOperation({
     operationId: 'listInstances',
     summary: 'List task instances',
-    description: 'In the order in which they are due.',
+    description: 'Ordered by due time.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -145,7 +145,7 @@ export class InstancesController {
       filters: { facilityId, ...filters },
       pageKey,
       pageSize,
-      lookEnd: (after) => this.instances.lookEnd({ scope, ...filters, after }),
+      scanEnd: (after) => this.instances.scanEnd({ scope, ...filters, after }),
       read: (range) => this.instances.list({ scope, ...filters, ...range }),
       position: ({ dueAt, taskInstanceId }) => [dueAt, taskInstanceId],
       bytes: (instance) => jsonBytes(instanceBody({ ...instance, template: null }), instance.template),

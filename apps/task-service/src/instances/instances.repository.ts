@@ -26,43 +26,46 @@ export interface Cancellation {
   readonly cancellationReason: string | null;
 }
 
-/** What a change of a schedule takes back: some of its instances to come. */
+/** Instances that a change of a schedule or calendar cancels, by their due instants. */
 export interface ReleasedInstants {
   readonly scheduleId: string;
   readonly due: readonly Date[];
   readonly cause: Exclude<CancellationCause, 'Person'>;
   readonly actor: Actor | null;
-  /** The instant of the change, for every step of it. */
+  /** When the change was made; the same for all of its steps. */
   readonly cancelledAt: Date;
 }
 
-/** An instance that only this transaction may change. */
+/** An instance that is locked by the current transaction. */
 export interface LockedInstance {
   readonly instance: TaskInstance;
   readonly createdAt: Date;
-  /** The database's. */
+  /** Database time, read after the lock was acquired. */
   readonly now: Date;
 }
 
 export type Occurrence = Pick<TaskInstance, 'scheduleId' | 'dueAt'>;
 
-/** Which instances a list shows; `dueFrom` is inclusive, `dueTo` exclusive, both ISO 8601 with an offset. */
+/**
+ * Filters and range of a page of instances. `dueFrom` is inclusive, `dueTo` exclusive; both are ISO 8601 with
+ * an offset.
+ */
 export interface InstanceListing {
   readonly scope: FacilityScope;
   readonly status?: InstanceStatus | undefined;
   readonly scheduleId?: string | undefined;
   readonly dueFrom?: string | undefined;
   readonly dueTo?: string | undefined;
-  /** Position of the last row of the page before; empty for the first page. */
+  /** Position of the previous page's last row; empty for the first page. */
   readonly after: readonly unknown[];
-  /** Position up to which the page looks; null: to the end. */
+  /** Position at which the scan for this page ends, inclusive; null: no end. */
   readonly end?: readonly unknown[] | null;
   readonly limit: number;
 }
 
-/** Before every identifier that is ever given. */
+/** Sorts before every assigned identifier. */
 const NIL_UUID = '00000000-0000-0000-0000-000000000000';
-/** Behind every one. */
+/** Sorts after every assigned identifier. */
 const MAX_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const INSTANCES = { table: 'task.instances', instant: 'due_at', id: 'task_instance_id' } as const;
@@ -81,8 +84,8 @@ const PAGE_OF_FACILITIES = pageOfManyRanges({
 });
 
 /**
- * The instances of a schedule come by the index that keeps them unique, and are filtered; those of another
- * facility's schedule are not even looked at.
+ * Scans the instances of a schedule by its unique index and filters them. Reads no instances if the
+ * schedule's facility is out of scope.
  */
 const PAGE_OF_SCHEDULE = `
   instance.scheduleId = :scheduleId AND instance.status = ANY (:statuses)
@@ -92,19 +95,19 @@ const PAGE_OF_SCHEDULE = `
     AND (instance.dueAt, instance.taskInstanceId) > (:afterInstant::timestamptz, :afterId::uuid)
     AND instance.dueAt < :beforeInstant::timestamptz AND instance.dueAt <= :endInstant::timestamptz`;
 
-/** Instances of a schedule that one page looks at for those of a state. */
-const LONGEST_LOOK = 5_000;
+/** Maximum instances of a schedule that one page scans for those in one state. */
+const MAX_SCANNED = 5_000;
 
-// Hand-written SQL: by the same index, which alone is read. A schedule of a facility that is not in the scope
-// is as one that there is not.
-const LOOK_END = `
+// Hand-written SQL: an index-only scan of the same index. Returns no row if the schedule does not exist or
+// its facility is out of scope.
+const SCAN_END = `
   SELECT due_at AS "dueAt" FROM task.instances
   WHERE schedule_id = $1 AND due_at >= $2 AND due_at < $3
     AND ($5::bigint[] IS NULL OR EXISTS (
       SELECT 1 FROM task.schedules AS schedule WHERE schedule.schedule_id = $1 AND schedule.facility_id = ANY ($5)))
   ORDER BY due_at OFFSET $4 - 1 LIMIT 1`;
 
-// Hand-written SQL: thousands of rows per statement, and only those that are missing.
+// Hand-written SQL: inserts thousands of rows per statement, only those that are missing.
 const INSERT_MISSING = `
   WITH inserted AS (
     INSERT INTO task.instances (schedule_id, facility_id, name, template, template_id, due_at)
@@ -116,14 +119,14 @@ const INSERT_MISSING = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM inserted`;
 
-/** The next instants, ascending, at which a schedule has something pending. */
+// Hand-written SQL: reads by an index.
 const PENDING_DUE = `
   SELECT due_at AS "dueAt" FROM ONLY task.instances
   WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2
   ORDER BY due_at LIMIT $3`;
 
-// Hand-written SQL: moves rows. Pending ones only, so a completion that comes first stands; one that comes
-// later finds the instance cancelled.
+// Hand-written SQL: moves rows between tables. Only Pending ones: an instance that was completed first stays
+// completed; a later completion finds it cancelled.
 const RELEASE = `
   WITH released AS (
     DELETE FROM ONLY task.instances WHERE schedule_id = $1 AND due_at = ANY ($2::timestamptz[]) AND status = 'Pending'
@@ -137,7 +140,7 @@ const RELEASE = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM moved`;
 
-// Hand-written SQL: from another table. What is as it should be is not written. A database trigger sets
+// Hand-written SQL: updates from another table, and skips rows that are up to date. A database trigger sets
 // `template_id` whenever `template` is set.
 const COPY_FROM_SCHEDULE = `
   UPDATE ONLY task.instances AS instance
@@ -148,7 +151,7 @@ const COPY_FROM_SCHEDULE = `
     AND (instance.name <> schedule.name OR instance.template_id IS DISTINCT FROM schedule.template_id
       OR schedule.template_id IS NULL AND instance.template IS DISTINCT FROM schedule.template)`;
 
-// Hand-written SQL: counts no further than it has to, by an index.
+// Hand-written SQL: counts by an index and stops at the limit.
 const COUNT_PENDING = `
   SELECT count(*)::int AS count FROM (
     SELECT 1 FROM ONLY task.instances WHERE facility_id = $1 AND status = 'Pending' LIMIT $2) AS counted`;
@@ -156,7 +159,7 @@ const COUNT_PENDING = `
 const COUNT_PENDING_OF_SCHEDULE = `
   SELECT count(*)::int AS count FROM ONLY task.instances WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2`;
 
-// Each span by the index that keeps instants unique.
+// Counts each span by the unique index of (schedule_id, due_at).
 const COUNT_PENDING_OF_SCHEDULES = `
   SELECT coalesce(sum(counted.count), 0)::int AS count
   FROM unnest($1::uuid[], $2::timestamptz[]) AS span (schedule_id, after) CROSS JOIN LATERAL (
@@ -164,7 +167,8 @@ const COUNT_PENDING_OF_SCHEDULES = `
     WHERE instance.schedule_id = span.schedule_id AND instance.status = 'Pending'
       AND instance.due_at > span.after AND instance.due_at <= $3) AS counted`;
 
-// Hand-written SQL: a batch by the index of each status. What somebody has locked is for another run.
+// Hand-written SQL: reads a batch of each status by an index. Rows locked by another transaction are left for
+// the next run.
 const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.instances WHERE task_instance_id = ANY (ARRAY(
@@ -177,8 +181,10 @@ const DELETE_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-/** Instances: reads, generation, release, completion and deletion. Reconciliation and template upkeep read
- *  `task.instances` in statements of their own. */
+/**
+ * Reads, generates, releases, completes and deletes instances. Reconciliation and the upkeep of templates
+ * access `task.instances` in their own statements.
+ */
 @Injectable()
 export class InstancesRepository {
   constructor(@InjectRepository(TaskInstance) private readonly instances: Repository<TaskInstance>) {}
@@ -188,14 +194,15 @@ export class InstancesRepository {
     return found && ((await this.withTemplates(this.instances.manager, [found]))[0] ?? null);
   }
 
-  /** The facility of an instance; null: there is no such instance. */
+  /** Returns the facility of an instance, or null if there is no such instance. */
   async facilityOf(taskInstanceId: string): Promise<number | null> {
     const found = await this.instances.findOne({ select: { facilityId: true }, where: { taskInstanceId } });
     return found?.facilityId ?? null;
   }
 
   /**
-   * Instances that match, by due time, after the given position, which a list with the same filters ended at.
+   * Returns the matching instances ordered by due time, after the position at which the previous page with
+   * the same filters ended.
    */
   async list({
     scope,
@@ -231,10 +238,11 @@ export class InstancesRepository {
   }
 
   /**
-   * How far a page of a schedule's instances in one state looks: a schedule that is due every few minutes has
-   * a hundred thousand in a year. Null when it looks to the end.
+   * Returns the position at which the scan for a page of one schedule's instances in one state ends: a
+   * schedule that is due every few minutes has 100,000 instances a year. Null if the scan needs no such
+   * limit.
    */
-  async lookEnd({
+  async scanEnd({
     scope,
     scheduleId,
     status,
@@ -245,12 +253,14 @@ export class InstancesRepository {
     if (scheduleId === undefined || status === undefined) return null;
     const from = after.length === 0 ? firstInstant(dueFrom) : after[0];
     const facilities = scope === 'all' ? null : scope;
-    const values = [scheduleId, from, beforeInstant(dueTo), LONGEST_LOOK, facilities];
-    const [row] = await this.instances.query<{ dueAt: Date }[]>(LOOK_END, values);
+    const values = [scheduleId, from, beforeInstant(dueTo), MAX_SCANNED, facilities];
+    const [row] = await this.instances.query<{ dueAt: Date }[]>(SCAN_END, values);
     return row === undefined ? null : [row.dueAt, MAX_UUID];
   }
 
-  /** Puts in the templates that are stored once. Each is read once, however many of the instances have it. */
+  /**
+   * Fills in templates that are stored in `task.templates`. Reads each once, however many instances share it.
+   */
   private async withTemplates(
     manager: EntityManager,
     instances: readonly TaskInstance[],
@@ -268,13 +278,13 @@ export class InstancesRepository {
   }
 
   /**
-   * Reads the instance and keeps everybody else from changing it until the transaction ends; with the instant
-   * at which it was made and the database's time, read when the lock is there: who waited for it comes after
-   * whom he waited for.
+   * Locks an instance until the transaction ends. Returns it with its creation time and the database time.
+   * The time is read after the lock was acquired, so it is later than the changes of the transaction that
+   * held the lock before. Null if there is no such instance.
    */
   async findAndLock(manager: EntityManager, taskInstanceId: string): Promise<LockedInstance | null> {
-    // An instance that is released meanwhile moves to another table: who waited for its lock finds it there
-    // by looking again.
+    // Looks twice: a transaction that held the lock may have released the instance, i.e. moved it to another
+    // table. The second look finds it there.
     const locked = (await this.lock(manager, taskInstanceId)) ?? (await this.lock(manager, taskInstanceId));
     if (locked === null) return null;
     const [instance = locked.instance] = await this.withTemplates(manager, [locked.instance]);
@@ -295,12 +305,12 @@ export class InstancesRepository {
     return instance && row ? { instance, createdAt: row.made } : null;
   }
 
-  /** Completes an instance that the transaction has locked. */
+  /** Completes a locked instance. */
   async markCompleted(manager: EntityManager, taskInstanceId: string, completion: Completion): Promise<void> {
     await manager.update(TaskInstance, { taskInstanceId }, { ...completion, status: 'Completed' });
   }
 
-  /** Cancels an instance that the transaction has locked, for good: it keeps its instant. */
+  /** Cancels a locked instance for good: its instant stays occupied. */
   async markCancelled(
     manager: EntityManager,
     taskInstanceId: string,
@@ -310,13 +320,13 @@ export class InstancesRepository {
     await manager.update(TaskInstance, { taskInstanceId }, change);
   }
 
-  /** The next instants, ascending, at which a schedule has something pending. */
+  /** Returns the due instants of a schedule's next pending instances, ascending, at most `limit`. */
   async pendingDue(manager: EntityManager, scheduleId: string, after: Date, limit: number): Promise<Date[]> {
     const rows = await manager.query<{ dueAt: Date }[]>(PENDING_DUE, [scheduleId, after, limit]);
     return rows.map(({ dueAt }) => dueAt);
   }
 
-  /** Cancels the pending instances at these instants and frees the instants. Returns how many. */
+  /** Cancels the pending instances at these instants and frees the instants. Returns the number cancelled. */
   async release(
     manager: EntityManager,
     { scheduleId, due, cause, actor, cancelledAt }: ReleasedInstants,
@@ -328,20 +338,21 @@ export class InstancesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Pending instances of a facility, counted up to `limit`. */
+  /** Counts the pending instances of a facility, up to `limit`. */
   async countPending(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
     const rows = await manager.query<{ count: number }[]>(COUNT_PENDING, [facilityId, limit]);
     return rows[0]?.count ?? 0;
   }
 
-  /** Pending instances of a schedule that are due after an instant. */
+  /** Counts the pending instances of a schedule that are due after an instant. */
   async countPendingOfSchedule(manager: EntityManager, scheduleId: string, after: Date): Promise<number> {
     const rows = await manager.query<{ count: number }[]>(COUNT_PENDING_OF_SCHEDULE, [scheduleId, after]);
     return rows[0]?.count ?? 0;
   }
 
   /**
-   * Pending instances of several schedules, of each those due after its `after`, up to and including `until`.
+   * Counts the pending instances of several schedules: for each, those due after its `after` and not after
+   * `until`.
    */
   async countPendingOfSchedules(
     manager: EntityManager,
@@ -357,22 +368,21 @@ export class InstancesRepository {
   }
 
   /**
-   * Deletes at most `limit` completed or cancelled instances that were due more than `days` ago, released
-   * ones too; gives how many. Of replicas that do so at the same time one deletes and the others find nothing
-   * left.
+   * Deletes at most `limit` completed or cancelled instances, released ones included, that were due more than
+   * `days` ago. Returns their number. Replicas that run this at the same time skip each other's rows.
    */
   async deleteOld(days: number, limit: number): Promise<number> {
     const rows = await this.instances.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
   }
 
-  /** Gives what a schedule has pending at the given instants its name and template. */
+  /** Copies the schedule's name and template to its pending instances at the given instants. */
   async copyFromSchedule(manager: EntityManager, scheduleId: string, due: readonly Date[]): Promise<void> {
     if (due.length > 0) await manager.query(COPY_FROM_SCHEDULE, [scheduleId, due]);
   }
 
   /**
-   * Creates the instances that do not exist yet, and counts them: an instance is unique per schedule and due
+   * Creates the missing instances and returns their number. An instance is unique per schedule and due
    * instant.
    */
   async insertMissing(manager: EntityManager, occurrences: readonly Occurrence[]): Promise<number> {
@@ -384,7 +394,8 @@ export class InstancesRepository {
   }
 }
 
-// As dates: PostgreSQL refuses instants that ISO 8601 allows, with an offset of 23 h or in the year 0.
+// Converted to dates, because PostgreSQL rejects some instants that ISO 8601 allows: with an offset of 23 h,
+// or in the year 0.
 function firstInstant(dueFrom: string | undefined): Date | '-infinity' {
   return dueFrom === undefined ? '-infinity' : new Date(dueFrom);
 }

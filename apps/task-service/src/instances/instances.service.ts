@@ -14,9 +14,12 @@ import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.
 import { INSTANCE_TRANSITIONS, type TaskInstance } from './instance.entity';
 import { type Completion, InstancesRepository, type LockedInstance } from './instances.repository';
 
-/** Callers' clocks differ from the database's by this much at most. */
+/** Maximum difference between a caller's clock and the database's. */
 const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
-/** So long before it was made an instance may have been completed: on paper, and entered late. */
+/**
+ * Maximum time from `completedAt` to the creation of the instance: a task may be recorded on paper and
+ * entered late.
+ */
 const LONGEST_BEFORE_CREATION_MS = 366 * DAY_MS;
 
 interface Command<Request> {
@@ -35,16 +38,19 @@ export class InstancesService {
     private readonly slots: ChangeSlots,
   ) {}
 
-  /** Completes an instance and stores its TaskInstanceCompletedEvent in the same transaction, once.
-   *  @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-completable, completed-in-the-future,
-   *    completed-before-creation, instant-out-of-range, too-many-changes-at-once, changes-busy */
+  /**
+   * Completes an instance and stores its TaskInstanceCompletedEvent in the same transaction, once.
+   * @throws {TaskError} instance-not-found, facility-not-permitted, instance-not-completable,
+   * completed-in-the-future, completed-before-creation, instant-out-of-range, too-many-changes-at-once,
+   * changes-busy
+   */
   async complete(
     taskInstanceId: string,
     request: CompleteInstanceRequest,
     caller: Caller,
   ): Promise<TaskInstance> {
     const scope = await this.scope.of(caller, PERFORMERS);
-    await this.requireReach(taskInstanceId, scope, caller);
+    await this.requireAccess(taskInstanceId, scope, caller);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
     const complete = () => this.outbound.transaction((manager) => this.completeIn(manager, command));
     return this.slots.run(taskInstanceId, caller, complete);
@@ -62,14 +68,17 @@ export class InstancesService {
     caller: Caller,
   ): Promise<TaskInstance> {
     const scope = await this.scope.of(caller, MANAGERS);
-    await this.requireReach(taskInstanceId, scope, caller);
+    await this.requireAccess(taskInstanceId, scope, caller);
     const command = { taskInstanceId, request, actor: actorOf(caller), scope };
     const cancel = () => this.outbound.transaction((manager) => this.cancelIn(manager, command));
     return this.slots.run(taskInstanceId, caller, cancel);
   }
 
-  /** Before the command waits for the instance: nobody holds up those who may change it. */
-  private async requireReach(taskInstanceId: string, scope: FacilityScope, caller: Caller): Promise<void> {
+  /**
+   * Checks access before the command waits for the row lock, so that callers without access do not delay
+   * others.
+   */
+  private async requireAccess(taskInstanceId: string, scope: FacilityScope, caller: Caller): Promise<void> {
     if (scope === 'all') return;
     const facilityId = await this.slots.lookUp(caller, () => this.instances.facilityOf(taskInstanceId));
     if (facilityId === null) throw new TaskError('instance-not-found');
@@ -111,7 +120,10 @@ export class InstancesService {
     return { ...instance, ...cancellation, cancellationCause: 'Person', status };
   }
 
-  /** The row lock makes concurrent commands take turns: the second one finds what the first one did. */
+  /**
+   * Locks the instance, so that concurrent commands run one after the other and each sees the result of the
+   * previous one.
+   */
   private async lock(
     manager: EntityManager,
     { taskInstanceId, scope }: Pick<Command<unknown>, 'taskInstanceId' | 'scope'>,

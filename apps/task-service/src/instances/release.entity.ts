@@ -3,8 +3,8 @@ import { BIGINT, INSTANT } from '../fields/fields';
 import type { CancellationCause } from './instance.entity';
 
 /**
- * A change of a schedule whose instances to come do not all follow it yet. One per schedule: a later change
- * takes its place.
+ * A change of a schedule or calendar that is not yet applied to all future instances of the schedule. One row
+ * per schedule: a later change replaces it.
  */
 @Entity('releases')
 @Check('releases_cause_check', `cause IN ('Update', 'Pause', 'Removal', 'Calendar')`)
@@ -15,11 +15,11 @@ export class Release {
   @Column({ type: 'text' })
   readonly cause!: Exclude<CancellationCause, 'Person'>;
 
-  /** Nothing is cancelled: name and template are copied to what is to come. */
+  /** Whether the steps cancel nothing, and only copy the name and template to future instances. */
   @Column({ name: 'only_copies', type: 'boolean' })
   readonly onlyCopies!: boolean;
 
-  /** Instances due up to then stay as they are. */
+  /** When the change was made. Instances due up to then are not changed. */
   @Column({ name: 'changed_at', ...INSTANT })
   readonly changedAt!: Date;
 
@@ -29,19 +29,22 @@ export class Release {
   @Column({ name: 'actor_name', type: 'text', nullable: true })
   readonly actorName!: string | null;
 
-  /** Null when nobody's command is the cause. */
+  /** Persona of the person whose command is the cause; null if none is. */
   @Column({ name: 'actor_persona', type: 'smallint', nullable: true })
   readonly actorPersona!: number | null;
 
-  /** The steps have done every instance due after `changedAt` and up to here. */
+  /** The steps have processed every instance due after `changedAt` and up to this instant. */
   @Column({ name: 'done_until', ...INSTANT })
   readonly doneUntil!: Date;
 
-  /** Counted when the change was made, less what the steps since have cancelled. */
+  /**
+   * Instances that are still to be cancelled: counted when the change was made, less those that the steps
+   * have cancelled since.
+   */
   @Column({ type: 'integer' })
   readonly remaining!: number;
 
-  /** The one that waited longest has its next step first. */
+  /** When the last step ran. The release with the oldest value runs next. */
   @Column({ name: 'stepped_at', ...INSTANT, default: () => 'now()' })
   readonly steppedAt!: Date;
 }

@@ -6,8 +6,8 @@ import { Release } from './release.entity';
 
 export type NewRelease = Omit<Release, 'steppedAt'>;
 
-// Hand-written SQL: locked, and passing over those that another replica is at. The same round trip sets how
-// long the step waits for any lock.
+// Hand-written SQL: FOR NO KEY UPDATE SKIP LOCKED. Also sets the `lock_timeout` of the step, to save a round
+// trip.
 const LOCK_NEXT = `
   SELECT schedule.schedule_id AS "scheduleId", set_config('lock_timeout', $2, true)
   FROM task.releases AS release JOIN task.schedules AS schedule USING (schedule_id)
@@ -20,21 +20,24 @@ const ADVANCE = `
   UPDATE task.releases SET done_until = $2, remaining = greatest(remaining - $3, 0), stepped_at = clock_timestamp()
   WHERE schedule_id = $1`;
 
-/** Whoever holds an instance for longer holds up its schedule, and delays the others by no more than this. */
+/**
+ * Maximum wait of a step for a lock. A transaction that locks an instance for longer makes the step fail, and
+ * delays the steps of other schedules by no more than this.
+ */
 const LOCK_WAIT_MS = 500;
 
-/** Entries of an index that cost as much as finding the next facility. */
+/** Cost of finding the next facility, in index entries read. */
 const FACILITY_COST = 100;
 
-/** Facilities that were looked at. */
+/** Result of a step over facilities with released instances. */
 export interface FacilityStep {
-  /** Those with more than was asked for. */
+  /** Facilities with more released instances than the given count. */
   readonly withMore: readonly number[];
-  /** The next step begins behind it; null when there are no others. */
+  /** Facility after which the next step begins. Null after the last facility. */
   readonly last: number | null;
 }
 
-/** How many changes are under way, and how many instances they have still to cancel. */
+/** Numbers of unfinished releases and of the instances that they have still to cancel. */
 export interface ReleaseBacklog {
   readonly schedules: number;
   readonly instances: number;
@@ -43,8 +46,8 @@ export interface ReleaseBacklog {
 const BACKLOG = `
   SELECT count(*)::int AS schedules, coalesce(sum(remaining), 0)::float8 AS instances FROM task.releases`;
 
-// A released instance holds no instant: it is forgotten without anything being generated again.
-const FORGET_OLD = `
+// A deleted released instance is not generated again: its instant is free already.
+const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
       SELECT task_instance_id FROM task.released_instances
@@ -54,8 +57,8 @@ const FORGET_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-// By hand: from facility to facility by their index, no more than $2 + 1 of each, and no further once $3
-// entries were read. A facility itself costs a few pages.
+// Hand-written SQL: steps from facility to facility by an index. Reads at most $2 + 1 entries of each, and
+// stops once about $3 entries were read. Finding a facility counts as FACILITY_COST entries.
 const NEXT_FACILITIES = `
   WITH RECURSIVE walk (facility_id, held, read) AS (
     SELECT $1::bigint, 0::bigint, 0::bigint
@@ -74,7 +77,7 @@ const NEXT_FACILITIES = `
   SELECT facility_id::float8 AS "facilityId", held > $2 AS "hasMore", read >= $3 AS "isLast" FROM walk
   WHERE facility_id > $1 ORDER BY facility_id`;
 
-const FORGET_SURPLUS = `
+const DELETE_SURPLUS = `
   WITH deleted AS (
     DELETE FROM task.released_instances WHERE task_instance_id = ANY (ARRAY(
       SELECT task_instance_id FROM task.released_instances
@@ -84,15 +87,15 @@ const FORGET_SURPLUS = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-/** Changes of schedules that are carried out in steps, and the instances that they released. */
+/** Reads and writes of releases, and of the instances that they have cancelled. */
 @Injectable()
 export class ReleasesRepository {
   constructor(@InjectRepository(Release) private readonly releases: Repository<Release>) {}
 
   /**
-   * Locks the schedule of the change that waited longest for its next step; null when there is none that
-   * nobody is at.
-   * @param exceptScheduleIds whose steps failed just now
+   * Locks the schedule of the release with the oldest step that no other replica has locked. Null if there is
+   * none.
+   * @param exceptScheduleIds schedules whose steps have just failed
    */
   async lockNext(manager: EntityManager, exceptScheduleIds: readonly string[]): Promise<string | null> {
     const rows = await manager.query<{ scheduleId: string }[]>(LOCK_NEXT, [
@@ -102,18 +105,18 @@ export class ReleasesRepository {
     return rows[0]?.scheduleId ?? null;
   }
 
-  /** Of a schedule that is locked. */
+  /** Returns the release of a locked schedule, or null. */
   find(manager: EntityManager, scheduleId: string): Promise<Release | null> {
     return manager.findOneBy(Release, { scheduleId });
   }
 
-  /** Stores a change of a locked schedule, in the place of an earlier one. */
+  /** Stores the release of a locked schedule. Replaces an unfinished one. */
   async put(manager: EntityManager, release: NewRelease): Promise<void> {
     await manager.delete(Release, { scheduleId: release.scheduleId });
     await manager.insert(Release, release);
   }
 
-  /** Notes a step. */
+  /** Stores the progress of a release after a step. */
   async advance(
     manager: EntityManager,
     scheduleId: string,
@@ -122,7 +125,6 @@ export class ReleasesRepository {
     await manager.query(ADVANCE, [scheduleId, doneUntil, cancelled]);
   }
 
-  /** It is carried out. */
   async delete(manager: EntityManager, scheduleId: string): Promise<void> {
     await manager.delete(Release, { scheduleId });
   }
@@ -132,15 +134,18 @@ export class ReleasesRepository {
     return rows[0] ?? { schedules: 0, instances: 0 };
   }
 
-  /** Deletes at most `limit` released instances that were cancelled more than `days` ago; gives how many. */
+  /**
+   * Deletes at most `limit` released instances that were cancelled more than `days` ago. Returns their
+   * number.
+   */
   async forgetOld(days: number, limit: number): Promise<number> {
-    const rows = await this.releases.query<{ count: number }[]>(FORGET_OLD, [days, limit]);
+    const rows = await this.releases.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
   }
 
   /**
-   * Looks for facilities with more than `count` released instances, in the order of their numbers behind
-   * `after`; ends once it has read about `entries` of them.
+   * Finds facilities with more than `count` released instances, in ascending order after `after`. Stops once
+   * it has read about `entries` index entries.
    */
   async facilitiesWithMore(count: number, after: number, entries: number): Promise<FacilityStep> {
     const rows = await this.releases.query<{ facilityId: number; hasMore: boolean; isLast: boolean }[]>(
@@ -155,10 +160,11 @@ export class ReleasesRepository {
   }
 
   /**
-   * Deletes at most `limit` of a facility's released instances, none of the `kept` latest; gives how many.
+   * Deletes at most `limit` of a facility's released instances, oldest first, but never the `kept` latest.
+   * Returns their number.
    */
   async forgetSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
-    const rows = await this.releases.query<{ count: number }[]>(FORGET_SURPLUS, [facilityId, kept, limit]);
+    const rows = await this.releases.query<{ count: number }[]>(DELETE_SURPLUS, [facilityId, kept, limit]);
     return rows[0]?.count ?? 0;
   }
 }

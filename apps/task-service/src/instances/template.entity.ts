@@ -2,15 +2,15 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { INSTANT } from '../fields/fields';
 
 /**
- * A template of more than 256 bytes, stored once for all schedules and instances that have it. A trigger on
- * `task.schedules` stores it. Nothing refers to it by a foreign key, which would be checked for each of
- * thousands of instances: it is deleted only when no schedule and no instance has it any more.
+ * A template of more than 256 bytes, stored once for all schedules and instances that share it. A trigger on
+ * `task.schedules` inserts it. There is no foreign key, because it would be checked for each of thousands of
+ * instances. It is deleted once no schedule and no instance uses it.
  */
 @Entity('templates')
 @Index('templates_by_use', ['usedAt', 'templateId'])
 @Check('templates_template_check', 'template::json IS NOT NULL')
 export class Template {
-  /** The first half of its SHA-256. */
+  /** First 16 bytes of the template's SHA-256. */
   @PrimaryColumn({ name: 'template_id', type: 'uuid', primaryKeyConstraintName: 'templates_pkey' })
   readonly templateId!: string;
 
@@ -18,7 +18,7 @@ export class Template {
   @Column({ type: 'text' })
   readonly template!: string;
 
-  /** When it was last known to be used, to the hour. */
+  /** Last time at which it was known to be in use, to the hour. */
   @Column({ name: 'used_at', ...INSTANT, default: () => 'now()' })
   readonly usedAt!: Date;
 }

@@ -4,21 +4,22 @@ import { Repository } from 'typeorm';
 import { Template } from './template.entity';
 
 /**
- * As a span: ordered by it, only the index of the templates serves. Where nearly all instances have one
- * template, any other would make each look at an unused template read them all; and so would an equality, by
- * which everything found is in order.
+ * Equality, written as a range, so that with ORDER BY template_id the planner must use the index on
+ * template_id. With `=` all rows found would be in order anyway, and the planner might choose another index
+ * or a scan. Where nearly all instances share one template, that would read all of them for each unused
+ * template.
  */
-const HAS_IT = 'holder.template_id >= known.template_id AND holder.template_id <= known.template_id';
+const USES_TEMPLATE = 'holder.template_id >= known.template_id AND holder.template_id <= known.template_id';
 
-// Hand-written SQL: each is looked at once a day. Those that something still has are noted as used, the
-// others deleted; one that a schedule begins to use at this moment has been noted by the trigger that stores
-// templates, and stays.
-const FORGET_UNUSED = `
+// Hand-written SQL: checks each template once a day. Sets `used_at` on those that are in use, and deletes the
+// others. One that a schedule begins to use during the statement survives, because the trigger that stores
+// templates has updated its `used_at`.
+const DELETE_UNUSED = `
   WITH looked AS MATERIALIZED (
     SELECT template_id,
       coalesce(
-        (SELECT true FROM task.schedules AS holder WHERE ${HAS_IT} ORDER BY template_id LIMIT 1),
-        (SELECT true FROM task.instances AS holder WHERE ${HAS_IT} ORDER BY template_id LIMIT 1),
+        (SELECT true FROM task.schedules AS holder WHERE ${USES_TEMPLATE} ORDER BY template_id LIMIT 1),
+        (SELECT true FROM task.instances AS holder WHERE ${USES_TEMPLATE} ORDER BY template_id LIMIT 1),
         false) AS is_used
     FROM task.templates AS known
     WHERE used_at < now() - interval '1 day'
@@ -33,17 +34,14 @@ const FORGET_UNUSED = `
   )
   SELECT count(*)::int AS count FROM looked`;
 
-/** Templates that are stored once. A database trigger on `task.schedules` stores them. */
+/** Upkeep of `task.templates`. A database trigger on `task.schedules` inserts the rows. */
 @Injectable()
 export class TemplatesRepository {
   constructor(@InjectRepository(Template) private readonly templates: Repository<Template>) {}
 
-  /**
-   * Looks at no more than `limit` templates and deletes those that nothing has any more; gives how many it
-   * looked at.
-   */
+  /** Checks at most `limit` templates and deletes those that are not in use. Returns the number checked. */
   async forgetUnused(limit: number): Promise<number> {
-    const rows = await this.templates.query<{ count: number }[]>(FORGET_UNUSED, [limit]);
+    const rows = await this.templates.query<{ count: number }[]>(DELETE_UNUSED, [limit]);
     return rows[0]?.count ?? 0;
   }
 }

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Schedules, the instances generated from them, the clustered scheduler's triggers, and the outbox. */
+/** Creates the tables of schedules, instances, triggers and the outbox. */
 export class TaskTables1800000000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [...TASKS, ...SCHEDULER, ...OUTBOX]) await runner.query(statement);
@@ -35,7 +35,7 @@ const TASKS = [
   `CREATE UNIQUE INDEX schedules_idempotency ON task.schedules (created_by_subject, idempotency_key)
     WHERE idempotency_key IS NOT NULL`,
   `CREATE INDEX schedules_by_facility ON task.schedules (facility_id, created_at, schedule_id)`,
-  // Lists by status read as many entries as they show.
+  // Lets a list by status read only the entries of its page.
   `CREATE INDEX schedules_by_status ON task.schedules (status, created_at, schedule_id)`,
   `CREATE TABLE task.instances (
     task_instance_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -58,7 +58,8 @@ const TASKS = [
 ];
 
 const SCHEDULER = [
-  // A fire moves its trigger to another instant; room in each page keeps the moved row in it.
+  // A fire updates the indexed `next_fire_at`. The fillfactor leaves room for the new row version in the same
+  // page.
   `CREATE TABLE task.triggers (
     facility_id bigint PRIMARY KEY CHECK (facility_id > 0),
     trigger_name text NOT NULL,
@@ -73,9 +74,9 @@ const SCHEDULER = [
     origin_trace text
   ) WITH (fillfactor = 80)`,
   `CREATE INDEX triggers_due ON task.triggers (next_fire_at, facility_id) WHERE state = 'WAITING'`,
-  // Failed triggers are counted without reading the others.
+  // Counts failed triggers without reading the others.
   `CREATE INDEX triggers_failed ON task.triggers (facility_id) WHERE state = 'ERROR'`,
-  // The primary key is what makes an occurrence fire once, whatever replicas and restarts do.
+  // The primary key makes each occurrence fire once, across replicas and restarts.
   `CREATE TABLE task.trigger_fires (
     facility_id bigint NOT NULL,
     scheduled_at timestamptz(3) NOT NULL,
@@ -85,7 +86,7 @@ const SCHEDULER = [
     message_id uuid NOT NULL,
     PRIMARY KEY (facility_id, scheduled_at)
   )`,
-  // Finds old fires without reading the young ones.
+  // Finds old fires without reading recent ones.
   `CREATE INDEX trigger_fires_age ON task.trigger_fires (fired_at)`,
   `CREATE TABLE task.business_unit_changes (
     business_unit_id bigint PRIMARY KEY,
@@ -97,7 +98,8 @@ const SCHEDULER = [
 ];
 
 const OUTBOX = [
-  // Rows come and go all day: vacuum early, or the dead ones slow the partitions down.
+  // Rows are inserted and deleted all day: vacuum early, because dead rows slow down the reads of a
+  // partition.
   `CREATE TABLE task.outbox (
     partition smallint NOT NULL CHECK (partition BETWEEN 0 AND 15),
     sequence bigint GENERATED ALWAYS AS IDENTITY,
@@ -115,7 +117,7 @@ const OUTBOX = [
     parked_at timestamptz,
     PRIMARY KEY (partition, sequence)
   ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)`,
-  // Both stay tiny: only refused and parked events are in them.
+  // Both indexes stay small: they contain only refused and parked events.
   `CREATE INDEX outbox_refused ON task.outbox (partition, facility_id, message_type, sequence)
     WHERE parked_at IS NULL AND attempts > 0`,
   `CREATE INDEX outbox_parked ON task.outbox (parked_at) WHERE parked_at IS NOT NULL`,

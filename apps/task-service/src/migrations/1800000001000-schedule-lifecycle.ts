@@ -1,9 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/**
- * Schedules that can be changed, instances that can be cancelled, calendars, and triggers that do not all
- * fire at once.
- */
+/** Adds changes of schedules, cancellation of instances, calendars, and jitter of triggers. */
 export class ScheduleLifecycle1800000001000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of STATEMENTS) await runner.query(statement);
@@ -42,9 +39,10 @@ const STATEMENTS = [
     ADD cancelled_by_persona smallint,
     ADD cancellation_cause text,
     ADD cancellation_reason text`,
-  // Cancelled instances that keep their instant no longer. By inheritance every reader of task.instances sees
-  // them, the previous release too, while the parent's key says that an instant has one instance that stands.
-  // A partial key could not: the previous release names the whole one in ON CONFLICT.
+  // Cancelled instances that no longer occupy their instant. Through inheritance every reader of
+  // task.instances sees them, the previous release included, while the parent's unique key still allows one
+  // instance per instant. A partial unique index would not work: the previous release names the full key in
+  // ON CONFLICT.
   `CREATE TABLE task.released_instances (PRIMARY KEY (task_instance_id)) INHERITS (task.instances)`,
   `CREATE INDEX released_instances_by_schedule ON task.released_instances (schedule_id, due_at)`,
   `CREATE INDEX released_instances_by_status ON task.released_instances (status, due_at, task_instance_id)`,

@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Which business units hold which facility active. The changes that the previous release applies, before or
- * beside this one or after a roll-back, are known per business unit only: they keep older changes of that
- * unit out, and it is told of the others.
+ * Records which business units hold which facility active. The previous release may run before this one,
+ * beside it, or after a rollback, and records changes per business unit only. Its changes make this release
+ * ignore older changes of the same unit; changes by this release are copied to its table.
  */
 export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -17,7 +17,7 @@ export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
         applied_at timestamptz NOT NULL DEFAULT now(),
         PRIMARY KEY (business_unit_id, facility_id)
       )`);
-    // Finds what else holds a facility active.
+    // Finds other units that hold a facility active.
     await runner.query(`
       CREATE INDEX business_unit_facilities_active ON task.business_unit_facilities (facility_id) WHERE is_active`);
     for (const statement of PREVIOUS_RELEASE) await runner.query(statement);
@@ -31,9 +31,9 @@ export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
   }
 }
 
-// The previous release writes task.business_unit_changes itself; this one does by a trigger only. Which
-// facilities its deactivations were of, nobody knows: none is held by that unit any more, as it would have
-// decided.
+// The previous release writes task.business_unit_changes directly, this one only through the triggers below.
+// A deactivation by the previous release does not say for which facilities, so it ends all of the unit's, as
+// that release would have.
 const PREVIOUS_RELEASE = [
   `ALTER TABLE task.business_unit_changes ADD per_unit_at timestamptz`,
   `UPDATE task.business_unit_changes SET per_unit_at = occurred_at`,

@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Each message type goes over one bus: while that is away, its backlog must not lie in the way of what goes
- * over the other.
+ * Index for reading the outbox by message type. Each type goes over one bus: the backlog of a bus that is
+ * down must not slow down reads of the other types.
  */
 export class OutboxByType1800000002001 implements MigrationInterface {
   readonly transaction = false;

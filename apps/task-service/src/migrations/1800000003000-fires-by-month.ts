@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Fires in one table per month, so that forgetting a month is dropping a table. */
+/** Partitions fires by month, so that old ones are deleted by dropping a table. */
 export class FiresByMonth1800000003000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of STATEMENTS) await runner.query(statement);
@@ -14,10 +14,10 @@ export class FiresByMonth1800000003000 implements MigrationInterface {
   }
 }
 
-// Months begin two months from now at the earliest: until then the previous release, which knows
-// task.trigger_fires only, may write what is the default partition here. A month that could not be made is no
-// loss either: its fires are in the default partition. What is still needed of a month that goes moves there:
-// fires made late, and those that a trigger paused or in error stands on.
+// The first monthly partition begins at least two months ahead: until then the previous release, which only
+// knows task.trigger_fires, can write to that table, now the default partition. If a month's partition cannot
+// be created, its fires go to the default partition. Before a month is dropped, fires that are still needed
+// are moved there: those made late, and those at the position of a trigger that is paused or in error.
 export const KEEP_FIRES = `
   CREATE FUNCTION task.keep_fires(retention_days integer) RETURNS integer
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$
@@ -64,7 +64,8 @@ const STATEMENTS = [
   `CREATE TABLE task.fires (LIKE task.trigger_fires INCLUDING DEFAULTS,
     CONSTRAINT fires_pkey PRIMARY KEY (facility_id, scheduled_at)) PARTITION BY RANGE (scheduled_at)`,
   `CREATE INDEX fires_age ON task.fires (fired_at)`,
-  // Without another partition nothing is read and nothing is copied: both tables wait for a moment only.
+  // Without another partition, ATTACH neither reads nor copies rows: both tables are locked for a moment
+  // only.
   `ALTER TABLE task.fires ATTACH PARTITION task.trigger_fires DEFAULT`,
   KEEP_FIRES,
   `REVOKE ALL ON FUNCTION task.keep_fires(integer) FROM PUBLIC`,

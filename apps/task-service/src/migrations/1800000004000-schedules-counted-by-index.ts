@@ -2,9 +2,9 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A new schedule counts its facility's active ones: with their states in the index no page of the table is
- * read for any that a vacuum has seen, and vacuums of a table that mostly grows come soon. The release before
- * reads by the same columns in the same order.
+ * Creating a schedule counts the facility's active ones. With the status in the index, an index-only scan
+ * reads no table page that has been vacuumed; the storage setting makes vacuum run soon after inserts. The
+ * previous release can use the index as well: its columns come first, in the same order.
  */
 export class SchedulesCountedByIndex1800000004000 implements MigrationInterface {
   readonly transaction = false;
@@ -22,7 +22,10 @@ export class SchedulesCountedByIndex1800000004000 implements MigrationInterface 
 
 const NEXT = 'schedules_by_facility_next';
 
-/** Lists have one of the two indexes at any time. Interrupted, it goes on where it was. */
+/**
+ * Replaces an index. One of the two exists at any time, so lists stay fast. Safe to repeat after an
+ * interruption.
+ */
 async function replaceIndex(runner: QueryRunner, columns: string): Promise<void> {
   const index = { schema: 'task', table: 'schedules', name: NEXT, definition: `(${columns})` };
   await createIndexConcurrently(runner, index);

@@ -1,12 +1,12 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * By itself: a transaction with the locks of two tables and a request that locks them in the other order
- * would end each other.
+ * Adds one column in a migration of its own: a transaction that locks two tables can deadlock with a request
+ * that locks them in the opposite order.
  */
 export class TemplatesOfInstances1800000004999 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    // Also to released_instances, which inherits.
+    // Adds the column to released_instances as well, which inherits.
     await runner.query('ALTER TABLE task.instances ADD COLUMN IF NOT EXISTS template_id uuid');
   }
 

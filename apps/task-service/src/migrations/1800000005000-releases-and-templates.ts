@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Releases that go on in steps, templates that are stored once, and schedules that ended or cannot be
- * evaluated. Release 1.0.0 goes on beside this one: it knows none of the new columns, and the triggers keep
- * them true when it writes.
+ * Adds releases that run in steps, templates that are stored once, and the end or error of a schedule.
+ * Release 1.0.0 may run beside this one. It does not know the new columns; triggers maintain them when it
+ * writes.
  */
 export class ReleasesAndTemplates1800000005000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -11,7 +11,7 @@ export class ReleasesAndTemplates1800000005000 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    // Its own copy for each instance, as the release before has it.
+    // Restores a copy of the template in each instance, where the previous release reads it.
     await runner.query(`
       UPDATE task.instances AS instance SET template = known.template
       FROM task.templates AS known WHERE known.template_id = instance.template_id AND instance.template IS NULL`);
@@ -51,9 +51,9 @@ const STATEMENTS = [
     remaining integer NOT NULL,
     stepped_at timestamptz(3) NOT NULL DEFAULT now()
   )`,
-  // A template of up to 256 bytes stays in the rows of the instances, as their name does: release 1.0.0 reads
-  // it there. A longer one is stored once, under its digest. The row is written at most once an hour however
-  // often it is used, so that those who use it do not wait for each other; unused ones are deleted after a
+  // A template of up to 256 bytes is stored in each instance, like the name, where release 1.0.0 reads it. A
+  // longer one is stored once, under its digest. `used_at` is updated at most once an hour, so that
+  // transactions that use the same template do not wait for each other. Unused templates are deleted after a
   // day.
   `CREATE FUNCTION task.store_template() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -74,8 +74,7 @@ const STATEMENTS = [
     END $$`,
   `CREATE TRIGGER template_short BEFORE UPDATE OF template ON task.schedules
     FOR EACH ROW WHEN ((octet_length(NEW.template) > 256) IS NOT TRUE) EXECUTE FUNCTION task.forget_template()`,
-  // Whoever changes when a schedule is due has it looked at again: it may have an end to come, or be
-  // evaluable.
+  // A change of when a schedule is due clears its end and its error, so that it is evaluated again.
   `CREATE FUNCTION task.evaluate_anew() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       NEW.ended_at := NULL;

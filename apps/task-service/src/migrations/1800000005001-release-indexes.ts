@@ -1,14 +1,14 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Indexes on tables that may be big, made while they are written to. */
+/** Creates indexes concurrently, because the tables may be large and are written to. */
 export class ReleaseIndexes1800000005001 implements MigrationInterface {
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
     for (const { name, table, definition } of INDEXES)
       await createIndexConcurrently(runner, { schema: 'task', table, name, definition });
-    // With the end of a schedule in the index, ended ones are passed over without reading their rows.
+    // With `ended_at` in the index, ended schedules are skipped without reading their rows.
     await replace(runner, 'schedules_by_facility', 'facility_id, created_at, schedule_id, status, ended_at');
     await replace(runner, 'schedules_by_status', 'status, created_at, schedule_id, ended_at');
   }
@@ -42,7 +42,7 @@ const INDEXES = [
     table: 'released_instances',
     definition: '(facility_id, cancelled_at, task_instance_id)',
   },
-  // Dates and instants as callers wrote them, whose first ten characters are a date.
+  // `end_date` is a date or an instant as the caller wrote it. Its first ten characters are a date.
   {
     name: 'schedules_ending',
     table: 'schedules',
@@ -51,7 +51,10 @@ const INDEXES = [
   { name: 'schedules_failed', table: 'schedules', definition: '(facility_id) WHERE error IS NOT NULL' },
 ];
 
-/** Lists have one of the two indexes at any time. Interrupted, it goes on where it was. */
+/**
+ * Replaces an index. One of the two exists at any time, so lists stay fast. Safe to repeat after an
+ * interruption.
+ */
 async function replace(runner: QueryRunner, name: string, columns: string): Promise<void> {
   const next = `${name}_next`;
   await createIndexConcurrently(runner, {

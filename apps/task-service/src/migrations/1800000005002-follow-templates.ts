@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Release 1.0.0 copies a changed template into the instances to come and does not know that the row refers to
- * the one before.
+ * Keeps `template_id` correct when release 1.0.0 copies a changed template into future instances: that
+ * release does not know the column.
  */
 export class FollowTemplates1800000005002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * What is known of a whole business unit, and what outlives a facility's trigger while no unit holds the
- * facility active. The previous release writes the pairs only; a trigger concludes from them what it did to
- * the unit.
+ * Adds the state of whole business units, and of facilities that no unit holds active, whose triggers are
+ * deleted. The previous release writes only unit-facility pairs; a trigger derives the state of the unit from
+ * them.
  */
 export class BusinessUnits1800000006000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -27,14 +27,15 @@ const BUSINESS_UNITS = [
     listed_at timestamptz,
     listed_facilities bigint[]
   )`,
-  // A unit that holds any facility is active, whatever else the previous release has ended.
+  // A unit that holds any facility is active, even if the previous release has deactivated other facilities
+  // of it.
   `INSERT INTO task.business_units (business_unit_id, active_since, deactivated_at)
     SELECT business_unit_id, min(occurred_at) FILTER (WHERE is_active),
       CASE WHEN bool_or(is_active) THEN NULL ELSE max(occurred_at) END
     FROM task.business_unit_facilities GROUP BY business_unit_id`,
 ];
 
-// This release says task.writes_units in its transactions, because it writes task.business_units itself.
+// This release sets task.writes_units in its transactions, because it writes task.business_units itself.
 const PREVIOUS_RELEASE = [
   `CREATE FUNCTION task.learn_of_previous_release() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -66,7 +67,8 @@ const FACILITY_ACTIVITY = [
     jitter_seconds integer,
     is_paused boolean NOT NULL DEFAULT false
   )`,
-  // Deactivated before this migration: their time without a unit is a pause too. Their settings are gone.
+  // Facilities that were deactivated before this migration: their time without a unit counts as a pause, too.
+  // Their settings are lost.
   `INSERT INTO task.facility_activity (facility_id, inactive_since)
     SELECT facility_id, max(occurred_at) FROM task.business_unit_facilities AS pair
     WHERE NOT EXISTS (SELECT 1 FROM task.triggers AS trigger WHERE trigger.facility_id = pair.facility_id)

@@ -1,15 +1,12 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/**
- * Finds the fires dated into a month that is to become a table of its own without reading all of the default
- * partition.
- */
+/** Finds the fires of a month that becomes a partition, without reading the whole default partition. */
 export class FiresByDate1800000006001 implements MigrationInterface {
-  /** An index that is built without keeping anybody from writing cannot be built in a transaction. */
+  /** CREATE INDEX CONCURRENTLY, which does not block writes, cannot run in a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    // What an attempt that was broken off has left is not valid.
+    // An interrupted attempt leaves an invalid index.
     await runner.query('DROP INDEX CONCURRENTLY IF EXISTS task.trigger_fires_by_date');
     await runner.query(
       'CREATE INDEX CONCURRENTLY trigger_fires_by_date ON task.trigger_fires USING brin (scheduled_at)',

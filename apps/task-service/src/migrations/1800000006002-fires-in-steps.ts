@@ -2,9 +2,9 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { KEEP_FIRES } from './1800000003000-fires-by-month';
 
 /**
- * Months of fires are made and dropped in short steps. A fire that a wrong clock dated into a month to come
- * is moved there instead of ending retention for good, and the default partition is checked while others
- * write to it.
+ * Creates and drops the monthly partitions of fires in short steps. A fire that a wrong clock dated into a
+ * future month is moved to that month's partition instead of blocking retention for ever. The default
+ * partition is checked without blocking writes.
  */
 export class FiresInSteps1800000006002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -18,11 +18,17 @@ export class FiresInSteps1800000006002 implements MigrationInterface {
   }
 }
 
-// One step each time: 'again' when there is more to do, 'dropped' when a month was dropped, 'done' when
-// nothing is left or somebody else is at it. A month becomes a partition in steps with a transaction each:
-// its table; the fires that are dated into it, batch by batch; a constraint that keeps others out of the
-// default partition, without looking; the look, while others write; the partition, for which the server need
-// not look any more. The fires moved are seen again once it is one: they are dated two months ahead at least.
+// Runs one step. Returns 'again' if more steps remain, 'dropped' if a month was dropped, 'done' if nothing
+// remains or another transaction runs a step. A month becomes a partition in these steps, one transaction
+// each:
+// - create its table;
+// - move the fires dated into it from the default partition, in batches;
+// - add a NOT VALID constraint that keeps such fires out of the default partition;
+// - validate the constraint, which does not block writes;
+// - attach the partition, for which the server need not scan the default partition any more.
+//
+// Moved fires are invisible until the partition is attached. They are dated at least two months ahead, so
+// no reader needs them before.
 const KEEP_FIRES_STEP = `
   CREATE FUNCTION task.keep_fires_step(retention_days integer, batch_size integer, drops boolean) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$
@@ -105,8 +111,8 @@ const KEEP_FIRES_STEP = `
     RETURN 'done';
   END $$`;
 
-// All steps in one transaction, as the previous release calls it. It drops nothing while it holds the default
-// partition, for which fires may wait: it would wait for them.
+// Runs all steps in one transaction, for the previous release. Once it has locked the default partition it
+// drops no month: fires may be waiting for that lock, and dropping would wait for them.
 const KEEP_FIRES_OF_PREVIOUS_RELEASE = `
   CREATE OR REPLACE FUNCTION task.keep_fires(retention_days integer) RETURNS integer
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A message type that a subscriber refuses waits by itself. The release before does not know the table and
+ * Pauses a message type that the broker refuses, alone. The previous release does not know the table and
  * pauses the whole bus.
  */
 export class OutboxPauses1800000007000 implements MigrationInterface {

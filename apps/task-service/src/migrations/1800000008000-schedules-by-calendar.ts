@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Finds the schedules of a calendar. Release 1.0.0 made it in ScheduleLifecycle1800000001000, where writes of
- * schedules waited for it.
+ * Finds the schedules of a calendar. Release 1.0.0 created the index in ScheduleLifecycle1800000001000, which
+ * blocked writes of schedules.
  */
 export class SchedulesByCalendar1800000008000 implements MigrationInterface {
   readonly transaction = false;

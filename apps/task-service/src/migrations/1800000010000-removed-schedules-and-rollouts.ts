@@ -1,9 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * When a schedule was removed, and how far a change of a calendar has come. Release 1.0.0 knows neither: it
- * removes schedules without the instant, which the purge then notes, and stores all requests of a changed
- * calendar at once.
+ * Adds the instant at which a schedule was removed, and the progress of a calendar rollout. Release 1.0.0
+ * knows neither: it removes schedules without the instant, which the purge then fills in, and stores all
+ * generation requests of a changed calendar in one transaction.
  */
 export class RemovedSchedulesAndRollouts1800000010000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

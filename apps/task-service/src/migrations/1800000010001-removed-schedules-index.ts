@@ -1,7 +1,7 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds removed schedules by age, those without an instant last. */
+/** Finds removed schedules by age. Those without an instant sort last. */
 export class RemovedSchedulesIndex1800000010001 implements MigrationInterface {
   readonly transaction = false;
 

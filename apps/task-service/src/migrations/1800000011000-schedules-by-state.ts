@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A facility's schedules by state: a new schedule counts the active ones, and a list shows those of one
- * state, however many others the facility has.
+ * Indexes a facility's schedules by state, for counting the active ones when a schedule is created, and for
+ * lists of one state. Neither reads the schedules in other states.
  */
 export class SchedulesByState1800000011000 implements MigrationInterface {
   readonly transaction = false;
@@ -23,7 +23,7 @@ export class SchedulesByState1800000011000 implements MigrationInterface {
   }
 }
 
-// A schedule's creation writes to the first only.
+// Creating a schedule writes to the first of these only.
 const INDEXES = [
   { name: 'schedules_active', predicate: `status = 'Active' AND ended_at IS NULL` },
   { name: 'schedules_ended', predicate: `status = 'Active' AND ended_at IS NOT NULL` },

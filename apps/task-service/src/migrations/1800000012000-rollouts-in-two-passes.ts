@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Which transactions may have read a calendar's dates before they changed, and whether the pass that comes
- * after them has begun.
+ * Records which transactions may have read a calendar's old dates, and whether the pass that follows them has
+ * begun.
  */
 export class RolloutsInTwoPasses1800000012000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,7 +1,7 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Tells whether a schedule that is not removed names a calendar, however many removed ones do. */
+/** Finds a schedule that is not removed and names a calendar, however many removed ones name it. */
 export class CalendarsInUse1800000012001 implements MigrationInterface {
   readonly transaction = false;
 

@@ -1,9 +1,10 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A deactivation that comes late ends what was activated before it, and what only lists have renewed since.
- * For that the activations of a unit are dated, and of a pair apart from its last change. What the previous
- * release writes is dated by its change.
+ * Lets a late deactivation end the activations that are older than it, including those that only facility
+ * lists have renewed since. For that, all activations of a unit are stored with their dates, and the
+ * activation of a unit-facility pair separately from its last change. Rows that the previous release writes
+ * have no separate activation date; the date of the change is used.
  */
 export class BusinessUnitsInAnyOrder1800000013000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
@@ -21,7 +22,7 @@ export class BusinessUnitsInAnyOrder1800000013000 implements MigrationInterface 
   }
 }
 
-// No release has read active_since.
+// No release has ever read active_since.
 const ACTIVATIONS = [
   `ALTER TABLE task.business_units ADD activations timestamptz[] NOT NULL DEFAULT '{}'`,
   `UPDATE task.business_units SET activations = ARRAY[active_since] WHERE active_since IS NOT NULL`,

@@ -2,8 +2,8 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * A long backlog of one facility must not lie in the way of the others in its partition: the relay goes from
- * facility to facility.
+ * Index for reading the outbox facility by facility, so that a long backlog of one facility does not block
+ * the others of its partition.
  */
 export class OutboxByFacility1800000014000 implements MigrationInterface {
   readonly transaction = false;

@@ -1,8 +1,7 @@
 import { createIndexConcurrently, dropIndexConcurrently } from '@platform/database';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds the schedules that follow a calendar, in the order of their facilities, however many others have
- *  ended. */
+/** Finds the active schedules that follow a calendar, ordered by facility, however many others have ended. */
 export class SchedulesFollowingCalendars1800000015000 implements MigrationInterface {
   readonly transaction = false;
 

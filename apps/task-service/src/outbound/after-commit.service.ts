@@ -6,21 +6,22 @@ import type { EntityManager, EntitySubscriberInterface, TransactionCommitEvent }
 
 const ACTIONS = Symbol('afterCommitActions');
 
-/** TypeORM lets its users keep what they want on a query runner. */
+/** Data that TypeORM lets callers attach to a query runner. */
 interface RunnerData {
   [ACTIONS]?: Map<string, () => void>;
 }
 
 /**
- * Runs `action` once the manager's transaction has committed, whoever commits it; once per `key` and
- * transaction. For hints only: after a crash it never runs. Nothing happens outside a transaction.
+ * Runs `action` after the manager's transaction has committed, whichever code commits it. Runs it once per
+ * `key` and transaction. Use it for hints only: after a crash it does not run. Outside a transaction it is
+ * ignored.
  */
 export function runAfterCommit(manager: EntityManager, key: string, action: () => void): void {
   const data = manager.queryRunner?.data as RunnerData | undefined;
   if (data) (data[ACTIONS] ??= new Map<string, () => void>()).set(key, action);
 }
 
-/** Runs what `runAfterCommit` collected, right after the commit. */
+/** Runs the actions of `runAfterCommit` right after the commit. */
 @Injectable()
 export class AfterCommit implements EntitySubscriberInterface {
   constructor(
@@ -32,8 +33,8 @@ export class AfterCommit implements EntitySubscriberInterface {
   }
 
   afterTransactionCommit({ queryRunner }: TransactionCommitEvent): void {
-    // A released savepoint is reported here too, while the transaction around it goes on: nothing is visible
-    // yet.
+    // TypeORM also reports a released savepoint, while the enclosing transaction is still open and nothing is
+    // visible yet.
     if (queryRunner.isTransactionActive) return;
     const data = queryRunner.data as RunnerData;
     const actions = [...(data[ACTIONS]?.values() ?? [])];

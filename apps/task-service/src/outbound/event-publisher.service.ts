@@ -12,13 +12,13 @@ import type { BatchOutcome, Publishing, RefusedMessage } from './publish-batch';
 
 const CONFIRM_TIMEOUT_MS = 2 * SECOND_MS;
 const RESPONSE_TIMEOUT_MS = SECOND_MS;
-/** No publish starts once this is over; what is left takes its turn anew. */
-const PUBLISHING_LIMIT_MS = SECOND_MS;
+/** Time after which a turn starts no further publish. The remaining events wait for the next turn. */
+const TURN_LIMIT_MS = SECOND_MS;
 const LOG_INTERVAL_MS = 60 * SECOND_MS;
 
 /**
- * Publishes stored events, knows which buses are away, and reports what the broker refused. Passes and probes
- * share it.
+ * Publishes stored events, tracks which buses are down, and reports what the broker refused. Shared by relay
+ * passes and probes.
  */
 @Injectable()
 export class EventPublisher {
@@ -34,48 +34,50 @@ export class EventPublisher {
   ) {
     this.counts = {
       sent: metrics.counter('task_outbox_sent_total', 'Events confirmed by the broker'),
-      refused: metrics.counter('task_outbox_refused_total', 'Publish attempts that failed, an outage apart', [
-        'message',
-        'reason',
-      ]),
+      refused: metrics.counter(
+        'task_outbox_refused_total',
+        'Publish attempts that failed, other than in an outage',
+        ['message', 'reason'],
+      ),
       parked: metrics.counter('task_outbox_parked_total', 'Events parked after the last attempt'),
     };
-    // Prometheus sees no rise in a series that begins with 1: the first refusal would raise no alert.
+    // Starts each series at 0: Prometheus sees no increase in a series that begins at 1, so the first refusal
+    // would raise no alert.
     for (const message of messageTypesOf(['main', 'scheduling']))
       for (const reason of REFUSAL_REASONS) this.counts.refused.inc({ message, reason }, 0);
   }
 
-  /** Types that go over a bus which is not away. */
+  /** Returns the message types whose bus is not down. */
   openTypes(): string[] {
     return messageTypesOf(this.pauses.open(this.clock.monotonicMs()));
   }
 
   /**
-   * One turn of publishing.
-   * @param isAlone each event has its own channel, because the broker closes the channel of an event that it
-   * refuses
+   * Begins a turn of publishing.
+   * @param isAlone gives each event its own channel, because the broker closes the channel of an event that
+   * it refuses
    */
   begin({ isAlone }: { isAlone: boolean }): Publishing {
-    const endsAtMs = this.clock.monotonicMs() + PUBLISHING_LIMIT_MS;
-    const asked = new Map<Bus, Promise<boolean>>();
+    const endsAtMs = this.clock.monotonicMs() + TURN_LIMIT_MS;
+    const checks = new Map<Bus, Promise<boolean>>();
     return {
       publish: (message) => this.publish(message, isAlone),
       isTimeUp: () => this.clock.monotonicMs() >= endsAtMs,
       isResponding: (bus) => {
-        const responding = asked.get(bus) ?? this.publisher.isResponding(bus, RESPONSE_TIMEOUT_MS);
-        asked.set(bus, responding);
+        const responding = checks.get(bus) ?? this.publisher.isResponding(bus, RESPONSE_TIMEOUT_MS);
+        checks.set(bus, responding);
         return responding;
       },
     };
   }
 
-  /** Leaves the buses alone that could not take a message; gives for how long. */
+  /** Pauses the buses that could not accept a message. Returns the length of each pause in milliseconds. */
   pausesAfter({ outages }: BatchOutcome): Map<Bus, number> {
     const nowMs = this.clock.monotonicMs();
     return new Map([...outages].map((bus) => [bus, this.pauses.reportOutage(bus, nowMs)]));
   }
 
-  /** Counts what became of events, and logs each kind of refusal once a minute at most. */
+  /** Counts sent, refused and parked events. Logs each kind of refusal at most once a minute. */
   report({ sent, refused }: Pick<BatchOutcome, 'sent' | 'refused'>): void {
     this.counts.sent.inc(sent.length);
     for (const event of refused) {

@@ -5,7 +5,7 @@ const LIMIT = 25;
 describe('the turns of facilities', () => {
   let turns: FacilityTurns;
   const turn = () => turns.of([3])[0] ?? null;
-  /** A pass that read so many events, the last in the order of facilities of `lastFacility`. */
+  /** Records a pass that read `read` events, the last of them (by facility) of `lastFacility`. */
   const pass = (read: number, lastFacility: number | null): boolean =>
     turns.note(3, { read, lastFacility }, { turn: turn(), limit: LIMIT });
 
@@ -13,7 +13,7 @@ describe('the turns of facilities', () => {
     turns = new FacilityTurns();
   });
 
-  it('do not begin while a pass reads everything', () => {
+  it('do not begin while one pass reads everything that waits', () => {
     expect(pass(LIMIT - 1, 7)).toBe(false);
     expect(turn()).toBeNull();
   });
@@ -23,7 +23,7 @@ describe('the turns of facilities', () => {
     expect(turns.of([2, 3, 4])).toEqual([{ partition: 3, afterFacility: 0 }]);
   });
 
-  it('go on behind the last facility, begin anew after the last one, and end when nothing waits', () => {
+  it('continue after the last facility read, start over at the end, and end when nothing waits', () => {
     pass(LIMIT, 7);
     expect(pass(30, 500)).toBe(true);
     expect(turn()).toMatchObject({ afterFacility: 500 });
@@ -35,7 +35,7 @@ describe('the turns of facilities', () => {
     expect(turn()).toBeNull();
   });
 
-  it('outlast passes that had to read the oldest events', () => {
+  it('survive passes that had to read the oldest events', () => {
     pass(LIMIT, 7);
     pass(30, 500);
     turns.note(3, { read: LIMIT, lastFacility: 8 }, { turn: null, limit: LIMIT });

@@ -1,23 +1,24 @@
 import type { Batch } from './held-events';
 
-/** A partition whose facilities take turns. */
+/** Position in a partition whose facilities take turns. */
 export interface FacilityTurn {
   readonly partition: number;
-  /** The next turn is that of the first facility with a higher number. */
+  /** The next turn goes to the first facility with a higher id. */
   readonly afterFacility: number;
 }
 
-/** Before every facility. */
+/** Sorts before every facility id. */
 const BEFORE_ALL = 0;
 
 /**
- * Partitions in which more waits than a pass reads. The oldest events may all be those of one facility: until
- * nothing waits there, passes go from facility to facility instead, and read of each its oldest events.
+ * Tracks partitions with more waiting events than one pass reads. The oldest events may all belong to one
+ * facility, so passes over such a partition go from facility to facility and read the oldest events of each,
+ * until nothing waits there.
  */
 export class FacilityTurns {
   private readonly after = new Map<number, number>();
 
-  /** Those of the partitions in which facilities take turns. */
+  /** Returns the positions of those partitions in which facilities take turns. */
   of(partitions: readonly number[]): FacilityTurn[] {
     return partitions.flatMap((partition) => {
       const afterFacility = this.after.get(partition);
@@ -26,9 +27,9 @@ export class FacilityTurns {
   }
 
   /**
-   * Takes note of what a pass read; gives whether there may be more.
+   * Records what a pass read. Returns whether more events may wait.
    * @param turn null for a pass that read the oldest events
-   * @param limit most events that such a pass reads
+   * @param limit maximum events of such a pass
    */
   note(
     partition: number,

@@ -1,38 +1,39 @@
 import type { StoredMessage } from './outbox-message.entity';
 
-/** An event as the relay reads it. */
+/** An event that the relay has read. */
 export interface ReadEvent extends StoredMessage {
-  /** False if another transaction has locked it. */
+  /** Whether no other transaction has locked it. */
   readonly isFree: boolean;
 }
 
 /** The events of a partition that a pass may publish. */
 export interface Batch {
   readonly events: readonly StoredMessage[];
-  /** How many events were read. */
+  /** Number of events read, including those that are held back. */
   readonly read: number;
   /** Chains with an event that another transaction has locked. */
   readonly heldChains: ReadonlySet<string>;
-  /** The highest facility of which something was read; null when nothing was. */
+  /** The highest facility id among the events read; null if none were read. */
   readonly lastFacility: number | null;
 }
 
-/** How long the relay leaves a chain alone that is held. */
+/** Milliseconds for which the relay skips a chain with a locked event. */
 export const HELD_CHAIN_DELAY_MS = 1_000;
 
-/** More chains are not remembered: the list goes to the database with every pass. */
+/** Maximum chains that are skipped: the list is sent to the database with every pass. */
 const MAX_CHAINS = 5_000;
 
 /**
- * Events of one facility and message type leave in order: they are a chain. SELECT_BATCH makes the same key.
+ * Returns the key of an event's chain: the events of one facility and message type, which are published in
+ * order. SELECT_BATCH builds the same key.
  */
 function chainOf({ facilityId, messageType }: Pick<StoredMessage, 'facilityId' | 'messageType'>): string {
   return `${String(facilityId)} ${messageType}`;
 }
 
 /**
- * Leaves out, chain by chain, everything from the first event on that another transaction has locked.
- * @param read in order
+ * Removes from each chain the first event that another transaction has locked, and all events after it.
+ * @param read events in order
  */
 export function withoutHeld(read: readonly ReadEvent[]): Batch {
   const heldChains = new Set<string>();
@@ -48,17 +49,20 @@ export function withoutHeld(read: readonly ReadEvent[]): Batch {
   return { events, read: read.length, heldChains, lastFacility };
 }
 
-/** Remembers which chains are held, so that their events take up no room in the next batches. */
+/** Tracks chains with a locked event, so that their events do not fill the next batches. */
 export class HeldChains {
   private readonly untilMs = new Map<string, number>();
 
-  /** Those to leave out now. @param nowMs a monotonic reading */
+  /**
+   * Returns the keys of the chains to skip now.
+   * @param nowMs a monotonic reading
+   */
   keys(nowMs: number): string[] {
     for (const [chain, untilMs] of this.untilMs) if (untilMs <= nowMs) this.untilMs.delete(chain);
     return [...this.untilMs.keys()];
   }
 
-  /** Leaves the chains alone for a while; gives whether one of them is new. */
+  /** Skips the chains for HELD_CHAIN_DELAY_MS. Returns whether one of them was not skipped before. */
   note(chains: Iterable<string>, nowMs: number): boolean {
     let hasNew = false;
     for (const chain of chains) {

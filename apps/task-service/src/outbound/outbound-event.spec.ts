@@ -27,19 +27,19 @@ describe('the partitions of the next pass', () => {
   };
   const ended = { failed: false };
 
-  it('are those that have waited longest, each once', () => {
+  it('are all that wait, in order of waiting, without duplicates', () => {
     const partitions = Array.from({ length: 16 }, (_, index) => (index * 5) % 16);
     const queue = queueOf(...partitions, ...partitions);
     expect(queue.take(1)).toEqual(partitions);
     expect(queue.take(1)).toEqual([]);
   });
 
-  it('are a share of what is wanted while other passes are free', () => {
+  it('are only a share of those that wait if further passes are free', () => {
     const queue = queueOf(4, 9, 2);
     expect([queue.take(2), queue.take(1)]).toEqual([[4, 9], [2]]);
   });
 
-  it('are none that is under way, which stays wanted', () => {
+  it('exclude one with a running pass, which keeps waiting', () => {
     const queue = queueOf(1);
     expect(queue.take(1)).toEqual([1]);
     queue.want(1);
@@ -50,7 +50,7 @@ describe('the partitions of the next pass', () => {
     expect(queue.take(1)).toEqual([1]);
   });
 
-  it('are one alone after its pass failed, until one succeeds', () => {
+  it('are a single one after its pass failed, until a pass over it succeeds', () => {
     const queue = queueOf(1, 2);
     queue.release(queue.take(1), { failed: true });
     for (const partition of [3, 1, 2, 4]) queue.want(partition);

@@ -12,7 +12,7 @@ import {
 } from '@platform/contracts';
 import type { Bus, MessageContract } from '@platform/contracts';
 
-/** Everything this service publishes. The outbox stores their names. */
+/** Contracts of all messages that this service publishes. The outbox stores their names. */
 const OUTBOUND_CONTRACTS = [
   ScheduleCreatedEvent,
   ScheduleUpdatedEvent,
@@ -31,17 +31,23 @@ const BY_NAME: ReadonlyMap<string, OutboundContract> = new Map(
   OUTBOUND_CONTRACTS.map((contract) => [contract.name, contract]),
 );
 
-/** An event on its way out. */
+/** An event to publish. */
 export interface OutboundEvent {
   readonly contract: OutboundContract;
   readonly message: unknown;
-  /** The ordering key: events of one facility are published in the order they were stored. */
+  /**
+   * Ordering key: events of one facility and message type are published in the order in which they were
+   * stored.
+   */
   readonly facilityId: number;
-  /** The conversation of the message that caused this event, if one did. */
+  /** Conversation of the message that caused this event; absent if none did. */
   readonly conversationId?: string;
 }
 
-/** Ties a message to its contract, so that a wrong field does not compile. */
+/**
+ * Creates an event. The type parameter ties the message to its contract, so that a wrong field does not
+ * compile.
+ */
 export function outboundEvent<T>(
   contract: OutboundContract & MessageContract<T>,
   message: T,
@@ -51,7 +57,10 @@ export function outboundEvent<T>(
   return { contract, message, facilityId, ...cause };
 }
 
-/** @throws {RangeError} for a message type that this release does not publish */
+/**
+ * Returns the contract of a message type.
+ * @throws {RangeError} for a message type that this release does not publish
+ */
 export function outboundContract(messageType: string): OutboundContract {
   const contract = BY_NAME.get(messageType);
   if (!contract) throw new RangeError(`unknown message type ${messageType}`);
@@ -59,19 +68,19 @@ export function outboundContract(messageType: string): OutboundContract {
 }
 
 /**
- * Message types that go over these buses. A type that only a newer release knows is not among them: its
- * replicas publish it.
+ * Returns the message types that go over these buses. Types that only a newer release knows are missing: the
+ * replicas of that release publish them.
  */
 export function messageTypesOf(buses: readonly Bus[]): string[] {
   return OUTBOUND_CONTRACTS.filter(({ bus }) => buses.includes(bus)).map(({ name }) => name);
 }
 
-/** Partitions of the outbox: what one partition holds is published by one replica at a time. */
+/** Number of partitions of the outbox. One replica at a time publishes a partition. */
 export const PARTITION_COUNT = 16;
 
 /**
- * The partition of a facility, 0 to 15: the same on every replica and release, so that a facility's events
- * stay in order.
+ * Returns the partition of a facility, 0 to 15. It is the same on every replica and release, so that a
+ * facility's events stay in order.
  */
 export function partitionOf(facilityId: number): number {
   return createHash('sha256').update(String(facilityId)).digest().readUInt32BE(0) % PARTITION_COUNT;

@@ -17,20 +17,22 @@ import { OutboxRepository } from './outbox.repository';
 import { RelayService } from './relay.service';
 
 /**
- * No attempt at the outbox starts later than this in an HTTP request: with the 3 s that a connection may
- * take, the request has waited 10 s at most when it gets its 503. Source: docs/spec-gaps.md.
+ * Time after which an HTTP request starts no further attempt to store. With up to 3 s for a connection, the
+ * request gets its 503 after at most 10 s. Source: docs/spec-gaps.md.
  */
 const HTTP_STORE_DEADLINE_MS = 7 * SECOND_MS;
 
-/** Every event of this service leaves through here. An event passes these stages:
- *  1. stored: a row in the transaction that causes the event (`transaction`, `store`; `statement` where one
- *     statement does all of it);
- *  2. relayed after commit: the commit wakes the relay for the partition of the event (`RelayService.wake`);
- *  3. retried: what the broker did not confirm is published again with backoff, in order per facility and
- *     message type (`RelayService`);
- *  4. parked: after 20 refusals it waits for an operator.
+/**
+ * Stores every event that this service publishes. The stages of an event:
+ * - Stored: a row in the transaction that causes the event (`transaction` and `store`, or `statement` if one
+ *   statement does all of it).
+ * - Relayed after the commit, which wakes the relay for the event's partition (`RelayService.wake`).
+ * - Retried: an event that the broker did not confirm is published again with backoff, in order per facility
+ *   and message type (`RelayService`).
+ * - Parked: after 20 refusals it waits for an operator.
  *
- *  Every publish waits for the broker's confirm. */
+ * Every publish waits for the broker's confirm.
+ */
 @Injectable()
 export class OutboundProxy {
   constructor(
@@ -41,10 +43,10 @@ export class OutboundProxy {
   ) {}
 
   /**
-   * Runs `work` in a transaction of its own, and again as a whole after a lost connection. A commit whose
-   * confirmation was lost may have happened: `work` must find that out, and gets what its attempt before that
-   * commit returned.
-   * @throws {DatabaseUnavailableError} when the database stays unreachable past `deadlineMs`
+   * Runs `work` in its own transaction, and repeats it as a whole after a lost connection. If the
+   * confirmation of a commit was lost, the commit may have happened: `work` must check, and gets as
+   * `unconfirmed` the result of the attempt before that commit.
+   * @throws {DatabaseUnavailableError} if the database stays unreachable past `deadlineMs`
    */
   transaction<T>(
     work: (manager: EntityManager, unconfirmed: T | null) => Promise<T>,
@@ -63,10 +65,10 @@ export class OutboundProxy {
   }
 
   /**
-   * As `transaction`, for `work` that stores the prepared `messages` by a statement that is a transaction by
-   * itself: one round trip instead of four. Their partitions are relayed as soon as it is through, also when
-   * an earlier attempt had stored them.
-   * @throws {DatabaseUnavailableError} when the database stays unreachable past `HTTP_STORE_DEADLINE_MS`
+   * Like `transaction`, for `work` that stores the prepared `messages` with one statement, which is a
+   * transaction by itself: one round trip instead of four. Wakes the relay for their partitions afterwards,
+   * also if an earlier attempt had stored them.
+   * @throws {DatabaseUnavailableError} if the database stays unreachable past `HTTP_STORE_DEADLINE_MS`
    */
   async statement<T>(
     messages: readonly NewOutboxMessage[],
@@ -81,7 +83,7 @@ export class OutboundProxy {
     return result;
   }
 
-  /** Stores events in the caller's transaction: they will be published if and only if it commits. */
+  /** Stores events in the caller's transaction. They are published if and only if it commits. */
   async store(manager: EntityManager, events: readonly OutboundEvent[]): Promise<void> {
     if (events.length === 0) return;
     const messages = events.map((event) => this.prepare(event));
@@ -89,8 +91,11 @@ export class OutboundProxy {
     this.wakeAfterCommit(manager, messages);
   }
 
-  /** The row that `store` would write, for a caller that writes it in a statement of its own; `wake` then.
-   *  @throws {InvalidMessageError} if the message does not satisfy its contract */
+  /**
+   * Returns the outbox row of an event, for a caller that inserts it with its own statement and then calls
+   * `wake`.
+   * @throws {InvalidMessageError} if the message does not satisfy its contract
+   */
   prepare({ contract, message, facilityId, conversationId }: OutboundEvent): NewOutboxMessage {
     return {
       partition: partitionOf(facilityId),
@@ -104,12 +109,12 @@ export class OutboundProxy {
     };
   }
 
-  /** Has the partitions of committed messages relayed. */
+  /** Wakes the relay for the partitions of committed messages. */
   wake(messages: readonly NewOutboxMessage[]): void {
     for (const { partition } of messages) this.relay.wake(partition);
   }
 
-  /** Has the partitions of stored messages relayed as soon as the caller's transaction has committed. */
+  /** Wakes the relay for the partitions of stored messages after the caller's transaction has committed. */
   private wakeAfterCommit(manager: EntityManager, messages: readonly NewOutboxMessage[]): void {
     for (const { partition } of messages) {
       runAfterCommit(manager, `relay partition ${String(partition)}`, () => {

@@ -1,70 +1,71 @@
 import { SECOND_MS } from '@platform/time';
 
-/** The oldest event of a type in a partition that is still to be published. */
+/** The oldest unpublished event of a message type in a partition. */
 export interface OutboxHead {
   readonly partition: number;
   readonly messageType: string;
-  /** A decimal; null when none waits. */
+  /** Sequence number as a decimal; null if no event waits. */
   readonly sequence: string | null;
 }
 
-/** Where to begin to look for events of a type in a partition. */
+/** The sequence number above which the relay reads events of a message type in a partition. */
 export interface OutboxFloor {
   readonly partition: number;
   readonly messageType: string;
-  /** A decimal: no event that waits has this sequence number or a lower one. */
+  /** Sequence number as a decimal. No waiting event has this one or a lower one. */
   readonly sequence: string;
 }
 
-/** A look at all heads from the beginning that takes longer than this reads many dead rows. */
+/** A full read of all heads that takes longer than this is slowed down by dead rows. */
 const SLOW_MS = 50;
-/** Sequence numbers older than this are taken to be committed or given up: statements end after 12 s. */
+/** Age after which a sequence number counts as committed or rolled back: statements end after 12 s. */
 const SETTLED_MS = 15 * SECOND_MS;
-/**
- * Looks from the beginning, which find what was committed later still, are this far apart, and take no more
- * than a twentieth of the time.
- */
+/** Minimum time between full reads, which find events that committed even later. */
 const FULL_INTERVAL_MS = 30 * SECOND_MS;
+/** Reciprocal of the maximum share of time that full reads take. */
 const FULL_SHARE = 20;
 
 /**
- * From where on the relay reads. Published events are deleted, but while somebody holds an old snapshot (a
- * long backup) their dead rows stay, and each pass would read all of them. While that is so, passes begin
- * behind them.
+ * Tracks the positions from which the relay reads. Published events are deleted, but while an old snapshot is
+ * open (e.g. a long backup) their dead rows remain, and every pass would read all of them. During that time
+ * passes start above a floor, behind the dead rows. A full read is one that starts at the beginning of the
+ * partition.
  */
 export class OutboxFloors {
   private readonly floors = new Map<string, OutboxFloor>();
-  /** The last sequence number that was given, by the time at which it was read; oldest first. */
+  /** The last assigned sequence number at several times, oldest first. */
   private history: { readonly atMs: number; readonly last: bigint }[] = [];
   private isActive = false;
   private nextFullAtMs = -Infinity;
 
-  /** Whether the next look at the heads is to be from the beginning. */
+  /** Returns whether the next read of the heads must be a full one. */
   isFullDue(nowMs: number): boolean {
     return !this.isActive || nowMs >= this.nextFullAtMs;
   }
 
-  /**
-   * Whether a look from the beginning is to be divided: at all partitions together it might take longer than
-   * a statement may.
-   */
+  /** Whether a full read must be divided: one of all partitions might exceed the statement timeout. */
   get isSlow(): boolean {
     return this.isActive;
   }
 
-  /** Takes note of a look from the beginning that did not end in time. */
+  /** Records a full read that timed out. */
   noteTimeout(): void {
     this.isActive = true;
     this.nextFullAtMs = -Infinity;
   }
 
-  /** The floors of the partitions; none where everything has to be read. */
+  /**
+   * Returns the floors of the partitions. A partition and type without one must be read from the beginning.
+   */
   of(partitions: readonly number[]): OutboxFloor[] {
     return [...this.floors.values()].filter(({ partition }) => partitions.includes(partition));
   }
 
-  /** Takes note of a look at all heads. @param last the last sequence number that was given by `endedAtMs`
-   *  @param look.startedAtMs a monotonic reading */
+  /**
+   * Records a read of all heads.
+   * @param last the last sequence number that was assigned by `endedAtMs`
+   * @param read.startedAtMs a monotonic reading, like `endedAtMs`
+   */
   note(
     heads: readonly OutboxHead[],
     last: string,
@@ -92,7 +93,7 @@ export class OutboxFloors {
     });
   }
 
-  /** The last number that was given long enough ago; null as long as nobody knows. */
+  /** Returns the last sequence number that was assigned at least SETTLED_MS ago; null if not known yet. */
   private settled(nowMs: number): bigint | null {
     const old = this.history.filter(({ atMs }) => atMs <= nowMs - SETTLED_MS);
     const newest = old.at(-1);

@@ -2,12 +2,13 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * An event that waits, in the transaction that caused it, until the broker has confirmed it. The row holds
- * the message as data; the relay builds the envelope when it publishes.
+ * An event to publish. The transaction that causes it inserts the row, and the relay deletes it once the
+ * broker has confirmed the event. The row holds the message as data; the relay builds the envelope when it
+ * publishes.
  *
- * `message` and `trace_headers` are `json`, not `jsonb`: nothing searches in them, `json` costs no
- * conversion, and it keeps every text that JSON allows (`jsonb` refuses \u0000 and lone surrogates). Bus and
- * exchange follow from `message_type`.
+ * `message` and `trace_headers` are `json` instead of `jsonb`: no query searches in them, `json` needs no
+ * conversion, and it stores every text that JSON allows (`jsonb` rejects \u0000 and lone surrogates).
+ * `message_type` determines the bus and the exchange.
  */
 @Entity('outbox')
 @Index('outbox_refused', ['partition', 'facilityId', 'messageType', 'sequence'], {
@@ -18,11 +19,11 @@ import { BIGINT, INSTANT } from '../fields/fields';
 @Index('outbox_parked', ['parkedAt'], { where: 'parked_at IS NOT NULL' })
 @Check('outbox_partition_check', 'partition BETWEEN 0 AND 15')
 export class OutboxMessage {
-  /** One replica at a time publishes a partition; the facility decides it (`partitionOf`). */
+  /** One replica at a time publishes a partition. `partitionOf` derives it from the facility. */
   @PrimaryColumn({ type: 'smallint', primaryKeyConstraintName: 'outbox_pkey' })
   readonly partition!: number;
 
-  /** Position within the partition; a decimal, because it may exceed a double. */
+  /** Position within the partition, as a decimal because it may exceed a double's precision. */
   @PrimaryColumn({
     type: 'bigint',
     generated: 'identity',
@@ -42,26 +43,26 @@ export class OutboxMessage {
   @Column({ name: 'message_type', type: 'text' })
   readonly messageType!: string;
 
-  /** The conversation of the message that caused this one; null begins one. */
+  /** Conversation of the message that caused this one; null starts a new one. */
   @Column({ name: 'conversation_id', type: 'text', nullable: true })
   readonly conversationId!: string | null;
 
-  /** What the envelope says; by the replica's clock. */
+  /** `sentTime` of the envelope, by the replica's clock. */
   @Column({ name: 'sent_at', ...INSTANT })
   readonly sentAt!: Date;
 
-  /** Whenever the event is published, it is in the trace of what caused it. */
+  /** Trace context of the cause, so that the event belongs to its trace whenever it is published. */
   @Column({ name: 'trace_headers', type: 'json' })
   readonly traceHeaders!: Readonly<Record<string, string>>;
 
   @Column({ type: 'json' })
   readonly message!: unknown;
 
-  /** By the database's clock. */
+  /** Time of storing, by the database's clock. */
   @Column({ name: 'created_at', type: 'timestamptz', default: () => 'now()' })
   readonly createdAt!: Date;
 
-  /** How often the broker refused it. */
+  /** Number of refusals by the broker. */
   @Column({ type: 'integer', default: 0 })
   readonly attempts!: number;
 
@@ -71,16 +72,16 @@ export class OutboxMessage {
   @Column({ name: 'last_error', type: 'text', nullable: true })
   readonly lastError!: string | null;
 
-  /** Since when it waits for an operator. */
+  /** When it was parked; null if it is not. */
   @Column({ name: 'parked_at', type: 'timestamptz', nullable: true })
   readonly parkedAt!: Date | null;
 }
 
-/** What a writer says about an event; the database adds the rest. */
+/** The columns that a writer sets; the database fills in the others. */
 export type NewOutboxMessage = Omit<
   OutboxMessage,
   'sequence' | 'createdAt' | 'attempts' | 'nextAttemptAt' | 'lastError' | 'parkedAt'
 >;
 
-/** What the relay needs to publish an event. */
+/** The columns that the relay needs to publish an event. */
 export type StoredMessage = NewOutboxMessage & Pick<OutboxMessage, 'sequence' | 'attempts'>;

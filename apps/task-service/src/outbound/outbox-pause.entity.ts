@@ -2,9 +2,9 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { RefusalReason } from './publish-failure';
 
 /**
- * A message type whose events wait because the broker refuses them. From time to time one replica publishes
- * the oldest as a probe. In the database, because all replicas have to hold the type back, and only one is to
- * probe.
+ * A message type that is paused because the broker refuses its events. From time to time one replica
+ * publishes the oldest ones as a probe. Stored in the database, because all replicas must hold the type back
+ * and only one may probe.
  */
 @Entity('outbox_pauses')
 export class OutboxPause {
@@ -17,15 +17,15 @@ export class OutboxPause {
   @Column({ name: 'last_error', type: 'text' })
   readonly lastError!: string;
 
-  /** Since when the type has not flowed freely. */
+  /** When the type was paused. */
   @Column({ name: 'paused_at', type: 'timestamptz', default: () => 'now()' })
   readonly pausedAt!: Date;
 
-  /** Refusals in a row; decides the wait before the next probe. */
+  /** Consecutive refusals; determine the delay before the next probe. */
   @Column({ type: 'integer', default: 1 })
   readonly refusals!: number;
 
-  /** How many events the next probe may publish: doubled by each that succeeds, 1 after a refusal. */
+  /** Maximum events of the next probe: doubled by each probe that succeeds, 1 after a refusal. */
   @Column({ name: 'probe_size', type: 'integer', default: 1 })
   readonly probeSize!: number;
 

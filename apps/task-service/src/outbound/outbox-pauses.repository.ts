@@ -12,15 +12,15 @@ import { EVENT_COLUMNS, HAS_REFUSED_BEFORE, readUnlocked } from './outbox-reads'
 import { LONGEST_DELAY_MS } from './publish-batch';
 import type { RefusedType } from './publish-batch';
 
-/** A type that this replica is to probe now. */
+/** A paused type that this replica has claimed for a probe. */
 export type ClaimedType = Pick<OutboxPause, 'messageType' | 'reason' | 'refusals' | 'probeSize'>;
 
-/** For how long a type waits. */
+/** A paused type and the seconds since its pause began. */
 export interface PausedType extends Pick<OutboxPause, 'messageType' | 'reason'> {
   readonly seconds: number;
 }
 
-/** How a type goes on waiting. */
+/** State of a pause after an unsuccessful probe. */
 export type NextProbe = Pick<
   OutboxPause,
   'messageType' | 'reason' | 'lastError' | 'refusals' | 'probeSize'
@@ -28,12 +28,15 @@ export type NextProbe = Pick<
   readonly delayMs: number;
 };
 
-/** Longer than a probe takes. A replica that ended in between leaves the type to another one after this. */
+/**
+ * Lease on a probe: longer than a probe takes. If the replica crashes, another one probes the type after this
+ * time.
+ */
 const PROBE_LEASE_MS = 10_000;
-/** Events that a probe can pass over because somebody else has locked them. */
+/** Additional events that a probe reads, because some may be locked by other transactions. */
 const HELD_RESERVE = 100;
 
-// Hand-written SQL: passes pause types in one order, so that none waits for another crosswise.
+// Hand-written SQL: inserts in a fixed order, so that passes which pause several types do not deadlock.
 const PAUSE = `
   INSERT INTO task.outbox_pauses (message_type, reason, last_error, next_probe_at)
   SELECT message_type, reason, error, clock_timestamp() + $4 * interval '1 millisecond'
@@ -41,7 +44,7 @@ const PAUSE = `
   ORDER BY message_type
   ON CONFLICT DO NOTHING`;
 
-// Hand-written SQL: SKIP LOCKED, so that one replica probes a type.
+// Hand-written SQL: SKIP LOCKED, so that only one replica probes a type.
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT message_type FROM task.outbox_pauses
@@ -51,8 +54,9 @@ const CLAIM = `
   FROM due WHERE pause.message_type = due.message_type
   RETURNING pause.message_type AS "messageType", reason, refusals, probe_size AS "probeSize"`;
 
-// Hand-written SQL: the oldest of each partition by its index, however long the backlog. An event whose
-// facility waits for one of its own is left out, as in a pass, and so is one that somebody else has locked.
+// Hand-written SQL: reads the oldest events of each partition by its index, however long the backlog. Skips
+// events that wait behind a refused one of their facility, as a pass does, and marks those that another
+// transaction has locked.
 const SELECT_PROBE = readUnlocked(`
     SELECT event.* FROM generate_series(0, $1 - 1) AS number CROSS JOIN LATERAL (
       SELECT ctid AS place, xmax <> 0 AS touched, ${EVENT_COLUMNS}
@@ -73,12 +77,15 @@ const SELECT_PAUSED = `
   SELECT message_type AS "messageType", reason, extract(epoch FROM now() - paused_at)::float8 AS seconds
   FROM task.outbox_pauses`;
 
-/** Message types that wait as a whole, and the events that probe them. */
+/** Statements on paused message types, and the query for the events of their probes. */
 @Injectable()
 export class OutboxPausesRepository {
   constructor(@InjectRepository(OutboxPause, RELAY_POOL) private readonly pauses: Repository<OutboxPause>) {}
 
-  /** Has the types wait, unless they wait already. @param delayMs before the first probe */
+  /**
+   * Pauses the types that are not paused yet.
+   * @param delayMs delay before the first probe
+   */
   async pause(manager: EntityManager, types: readonly RefusedType[], delayMs: number): Promise<void> {
     if (types.length === 0) return;
     await manager.query(PAUSE, [
@@ -89,15 +96,15 @@ export class OutboxPausesRepository {
     ]);
   }
 
-  /** Those of the types whose probe is due, each for one replica. */
+  /** Claims those of the types whose probe is due, each for one replica. */
   async claimDue(messageTypes: readonly string[]): Promise<ClaimedType[]> {
     const [rows] = await this.pauses.query<[ClaimedType[], number]>(CLAIM, [messageTypes, PROBE_LEASE_MS]);
     return rows;
   }
 
-  /** The oldest events of the type that may be published, in order, at most `probeSize`. */
+  /** Returns the oldest events of the type that may be published, in order, at most `probeSize`. */
   async findProbe({ messageType, probeSize }: ClaimedType): Promise<Batch> {
-    // More than that, because some may be held.
+    // Reads more than `probeSize`, because some may be locked.
     const read = await this.pauses.query<ReadEvent[]>(SELECT_PROBE, [
       PARTITION_COUNT,
       messageType,
@@ -112,19 +119,19 @@ export class OutboxPausesRepository {
     await manager.query(CONTINUE, [messageType, reason, lastError, refusals, probeSize, delayMs]);
   }
 
-  /** Has the next probe, at once, publish more. */
+  /** Makes the next probe due now and sets its size. */
   async enlargeProbe(manager: EntityManager, messageType: string, probeSize: number): Promise<void> {
     const change = { probeSize, refusals: 0, nextProbeAt: (): string => 'now()' };
     await manager.update(OutboxPause, { messageType }, change);
   }
 
-  /** Postpones the next probe and changes nothing else: the bus is away. */
+  /** Postpones the next probe without counting a refusal. */
   async postpone(manager: EntityManager, messageType: string, delayMs: number): Promise<void> {
     const nextProbeAt = (): string => `clock_timestamp() + ${String(delayMs)} * interval '1 millisecond'`;
     await manager.update(OutboxPause, { messageType }, { nextProbeAt });
   }
 
-  /** Lets the type flow again. */
+  /** Ends the pause of the type. */
   async release(manager: EntityManager, messageType: string): Promise<void> {
     await manager.delete(OutboxPause, { messageType });
   }

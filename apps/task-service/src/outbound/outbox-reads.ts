@@ -2,11 +2,14 @@ import { isStillToCome } from '@platform/database';
 import { SECOND_MS } from '@platform/time';
 import { LONGEST_DELAY_MS } from './publish-batch';
 
-/** What the relay reads of an event. */
+/** Columns of an event that the relay reads. */
 export const EVENT_COLUMNS = `partition, sequence, facility_id::float8 AS "facilityId", message_id AS "messageId",
   message_type AS "messageType", conversation_id AS "conversationId", sent_at AS "sentAt", trace_headers AS "traceHeaders", message, attempts`;
 
-/** Whether an event of the same facility and type, itself included, waits for its next attempt. */
+/**
+ * Condition: an event of the same facility and type, itself or an earlier one, was refused and waits for its
+ * next attempt.
+ */
 export const HAS_REFUSED_BEFORE = `(
   SELECT true FROM task.outbox AS refused
   WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
@@ -16,24 +19,26 @@ export const HAS_REFUSED_BEFORE = `(
   LIMIT 1)`;
 
 /**
- * Events of the wanted type behind its floor. Compared as a row and sorted as such, only `outbox_waiting` has
- * them in order: by the primary key the events of all types would be read for each. Statements with it need
- * NO_SORT.
+ * Condition: events of the wanted type above its floor. It is a row comparison so that, together with ORDER
+ * BY message_type, sequence, only `outbox_waiting` provides the order: by the primary key the events of all
+ * types would be read for each type. Statements that use it need NO_SORT.
  */
 export const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
           AND event.message_type <= wanted.message_type`;
 
 /**
- * Has the transaction read an order from an index that has it. Statistics of a moment when nothing waited,
- * and an old snapshot kept what had been published, give one row to every index: then the lowest index and a
- * sort of all that it finds seem cheapest.
+ * Settings that make a transaction read rows in index order instead of sorting them. If statistics were
+ * collected while nothing waited and an old snapshot kept published events, the planner expects one row from
+ * every index. It then prefers the smallest index and a sort of everything found in it.
  */
 export const NO_SORT = `set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`;
 
-/** A statement that reads the events of a batch, in order, and says of each whether it can be settled.
- *  `xmax` is 0 for a row that nobody has touched, which is the rule and costs nothing. Rows that somebody
- *  touched are locked by `ctid`, if nobody holds them now: no look into an index for each. Which of them
- *  wait is not asked in WHERE: an index of all that wait would seem as cheap. */
+/**
+ * Builds a statement that reads the events of a batch in order, and returns for each whether it can be
+ * settled now. `xmax` is 0 for a row that no transaction has touched, the usual case, which costs nothing.
+ * Touched rows are locked by `ctid` unless another transaction holds them, without an index lookup for each.
+ * `parked_at` is not tested in WHERE: the planner might then prefer an index of waiting events.
+ */
 export const readUnlocked = (batch: string): string => `
   WITH batch AS MATERIALIZED (${batch}), locked AS MATERIALIZED (
     SELECT partition, sequence, parked_at IS NULL AS waits FROM task.outbox
@@ -45,13 +50,13 @@ export const readUnlocked = (batch: string): string => `
   FROM batch LEFT JOIN locked USING (partition, sequence)
   ORDER BY sequence`;
 
-// An event waits while an earlier one of its facility and type waits for its next attempt. Other types go on:
-// they lead to other queues, between which the broker keeps no order anyway. Each type is read from its head
-// on: however long the backlog of one is, of a bus that is away perhaps, no more than a batch of each is
-// touched. A sub-query with a limit is looked up for each event; NOT EXISTS may become a join of every event
-// with everything refused, and the planner takes IS NULL for rare. A type that waits as a whole is left out.
-// An event that somebody else has locked is not published: the pass would wait for that lock with all its
-// partitions, and publish everything again.
+// An event waits while an earlier one of its facility and type waits for its next attempt. Other types
+// continue: they lead to other queues, between which the broker keeps no order anyway. Each type is read from
+// its head, so at most one batch per type is touched, however long the backlog of one is, e.g. of a bus that
+// is down. HAS_REFUSED_BEFORE is a sub-query with a LIMIT, evaluated per event: NOT EXISTS might become a
+// join of every event with every refused one, because the planner takes `parked_at IS NULL` for rare. Paused
+// types are skipped. An event that another transaction has locked is not published: the pass would wait for
+// that lock while it holds all its partitions, and would then publish everything again.
 export const SELECT_BATCH = readUnlocked(`
     SELECT batch.* FROM (
       SELECT partition FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition)
@@ -72,17 +77,17 @@ export const SELECT_BATCH = readUnlocked(`
       ORDER BY event.sequence
       LIMIT $2) AS batch`);
 
-// The first event of the first facility behind a given one.
-const firstBehind = (facility: string): string => `
+// Reads the first event of the first facility after a given one.
+const firstAfter = (facility: string): string => `
             SELECT facility_id, sequence FROM task.outbox AS event
             WHERE partition = mine.partition AND parked_at IS NULL AND (message_type, facility_id) > (open.message_type, ${facility})
               AND message_type <= open.message_type
             ORDER BY message_type, facility_id, sequence LIMIT 1`;
 
-// The next facilities with events that may be published now, $2 of them, and of each of their types its share
-// of $2 events. From facility to facility by `outbox_turns`, which alone has this order (see BEHIND_FLOOR):
-// whatever waits, no more than the facilities and their shares is read. Those of one facility are read
-// together, so that the next look can begin behind it.
+// Reads the next $2 facilities with events that may be published now, and for each of their types its share
+// of $2 events. Goes from facility to facility by `outbox_turns`, the only index with this order (see
+// BEHIND_FLOOR), so it reads only those facilities and their shares, however much waits. All types of one
+// facility are read together, so that the next turn can begin after it.
 export const SELECT_TURNS = readUnlocked(`
     SELECT event.* FROM (
       SELECT turn.* FROM unnest($4::smallint[], $5::bigint[]) AS turn (partition, after)
@@ -90,9 +95,9 @@ export const SELECT_TURNS = readUnlocked(`
       SELECT chain.*, count(*) OVER () AS chains FROM (
         SELECT chain.* FROM unnest($1::text[]) AS open (message_type) CROSS JOIN LATERAL (
           WITH RECURSIVE head AS (
-            (${firstBehind('mine.after')})
+            (${firstAfter('mine.after')})
             UNION ALL
-            SELECT next.* FROM head CROSS JOIN LATERAL (${firstBehind('head.facility_id')}) AS next
+            SELECT next.* FROM head CROSS JOIN LATERAL (${firstAfter('head.facility_id')}) AS next
           )
           SELECT event.* FROM (
             SELECT mine.partition, open.message_type, facility_id, sequence FROM head) AS event

@@ -13,74 +13,79 @@ import type { OutboxFloor, OutboxHead } from './outbox-floors';
 import { BEHIND_FLOOR, NO_SORT, SELECT_BATCH, SELECT_TURNS } from './outbox-reads';
 import type { BatchOutcome } from './publish-batch';
 
-/** Which of the parked events an operator means; null stands for all. */
+/** Parked events selected by an operator; null selects all. */
 export interface ParkedChoice {
   readonly ids: ReadonlySet<string> | null;
   readonly facilityId: number | null;
 }
 
-/** Which events, parked or waiting. */
+/** Selected events, either parked or waiting. */
 interface EventChoice extends ParkedChoice {
   readonly isParked: boolean;
 }
 
-/** Which events a pass reads. */
+/** Events that a pass reads. */
 export interface BatchChoice {
   readonly partitions: readonly number[];
   readonly messageTypes: readonly string[];
-  /** Most events of each partition. */
+  /** Maximum events of each partition. */
   readonly limit: number;
-  /** Chains that are left out; none unless given. */
+  /** Chains to skip. Default: none. */
   readonly heldChains?: readonly string[];
-  /** Where to begin; at the beginning unless given. */
+  /** Positions above which to read. Default: read from the beginning. */
   readonly floors?: readonly OutboxFloor[];
-  /** Partitions whose facilities take turns; none unless given. */
+  /** Partitions whose facilities take turns. Default: none. */
   readonly turns?: readonly FacilityTurn[];
 }
 
-/** Told after each batch how many are done. */
+/** Called after each batch with the number of events done so far. */
 type Progress = (done: number) => void;
 
-/** The events of one type that wait, or that are parked. */
+/** Number of events of one type that wait, or that are parked. */
 export interface OutboxStatus {
   readonly messageType: string;
   readonly isParked: boolean;
   readonly messages: number;
   readonly since: Date;
-  /** Why one of them was refused; null when none was. */
+  /** Error of one refusal; null if none was refused. */
   readonly lastError: string | null;
 }
 
-/** How much waits in the outbox. */
+/** Size of the outbox. */
 export interface OutboxBacklog {
-  /** Counted up to 10,000. */
+  /** Waiting events, counted up to 10,000. */
   readonly waiting: number;
-  /** Behind floors counted up to 10,000, too: in its order the index is read, and no dead row. */
+  /**
+   * Parked events. While floors are in use they are counted up to 10,000, too, in index order, which reads no
+   * dead row.
+   */
   readonly parked: number;
-  /** Age of the oldest event that is not parked; 0 when none waits. */
+  /** Age of the oldest event that is not parked; 0 if none waits. */
   readonly oldestAgeSeconds: number;
 }
 
 /**
- * First key of the relay's advisory locks; the partition is the second. Any fixed number that nothing else
- * uses.
+ * First key of the relay's advisory locks; the second is the partition. Any constant that no other code uses.
  */
 const RELAY_LOCK_CLASS = 0x7461_736b;
 /**
- * The server ends a pass that stands still for longer, and with it its locks. No pass that works does: at its
- * limit it starts no publish, and one takes no longer than its confirm.
+ * Time after which the server ends an idle pass, and with it its locks. A running pass is never idle that
+ * long: at its time limit it starts no publish, and a publish takes no longer than its confirm timeout.
  */
 const FROZEN_PASS_LIMIT_MS = 10_000;
 /**
- * A pass publishes nothing that was locked when it read. Whoever locks an event later, while it is published,
- * fails the pass after this time: its events are published once more, and the next pass leaves the locked one
- * out.
+ * Maximum wait for a row lock. A pass publishes nothing that was locked when it read. If another transaction
+ * locks an event while it is published, the pass fails after this time: its events are published again, and
+ * the next pass skips the locked one.
  */
 const LOCK_WAIT_MS = 250;
 const COUNT_LIMIT = 10_000;
 const CHANGE_BATCH = 1_000;
-/** Whatever a row says: one more attempt must not overflow the column, or the whole partition would fail. */
-const MOST_ATTEMPTS = 1_000_000;
+/**
+ * Upper limit of `attempts`: without it, one more attempt could overflow the column and fail the whole
+ * partition.
+ */
+const MAX_ATTEMPTS = 1_000_000;
 const PARKED_ORDER = { parkedAt: 'ASC', partition: 'ASC', sequence: 'ASC' } as const;
 
 const STORE = {
@@ -94,16 +99,17 @@ const STORE = {
   ORDER BY position`,
 };
 
-// The commit of a pass need not wait for the disk. After a crash of the server, events that were settled may
-// be published again.
+// Locks partitions and configures the transaction. The commit does not wait for the disk: after a crash of
+// the server, settled events may be published again.
 const LOCK = `
   SELECT array_agg(partition) AS partitions, set_config('task.partitions', coalesce(array_agg(partition), '{}')::text, true),
     set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '${String(LOCK_WAIT_MS)}', true),
     set_config('idle_in_transaction_session_timeout', '${String(FROZEN_PASS_LIMIT_MS)}', true), ${NO_SORT}
   FROM unnest($2::int[]) AS wanted (partition) WHERE pg_try_advisory_xact_lock($1, partition)`;
 
-// By index whatever the statistics say: joined with its positions, a table that was small when it was
-// analysed is read as a whole. A sequence number is given once: the partitions are named for the index.
+// Deletes by index regardless of the statistics: in a join with the positions, a table that was small when it
+// was analysed would be scanned as a whole. Sequence numbers are unique; the partitions are named only
+// because the index begins with them.
 const DELETE_SENT = `DELETE FROM task.outbox WHERE partition = ANY ($1::smallint[]) AND sequence = ANY ($2::bigint[])`;
 
 const MARK_REFUSED = `
@@ -114,8 +120,8 @@ const MARK_REFUSED = `
   FROM unnest($2::bigint[], $3::float8[], $4::text[], $5::boolean[]) AS refused (sequence, delay_ms, error, counts)
   WHERE event.partition = ANY ($1::smallint[]) AND event.sequence = refused.sequence`;
 
-// One probe of an index for each type in each partition, however long the backlog is. Types of a later
-// release are left to it.
+// The message types to read in each partition, with their floors: one index probe for each, however long the
+// backlog. Types that only a newer release knows are missing; that release reads them.
 const WANTED = `
   SELECT partition, message_type, coalesce(floor.sequence, 0) AS floor
   FROM unnest($1::smallint[]) AS partition CROSS JOIN unnest($2::text[]) AS message_type
@@ -128,8 +134,8 @@ const SELECT_HEADS = `
     ORDER BY message_type, sequence LIMIT 1) AS sequence
   FROM (${WANTED}) AS wanted`;
 
-// Counting a long backlog exactly is not worth reading it all, and the oldest event is at the head of a
-// partition.
+// Counts only up to a limit, because an exact count reads the whole backlog. The oldest event is the head of
+// one of the partitions.
 const SELECT_BACKLOG = `
   SELECT (SELECT count(*)::int FROM (SELECT 1 FROM task.outbox WHERE parked_at IS NULL LIMIT $1) AS counted) AS waiting,
     (SELECT count(*)::int FROM task.outbox WHERE parked_at IS NOT NULL) AS parked,
@@ -138,7 +144,7 @@ const SELECT_BACKLOG = `
         ORDER BY sequence LIMIT 1) AS created_at
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
-// The same behind floors, of the types that this release publishes.
+// The same, read above the floors, for the types that this release publishes.
 const SELECT_BACKLOG_BEHIND = `
   WITH wanted AS MATERIALIZED (${WANTED})
   SELECT (SELECT count(*)::int FROM (
@@ -155,15 +161,16 @@ const SELECT_BACKLOG_BEHIND = `
         ORDER BY message_type, sequence LIMIT 1) AS created_at
       FROM wanted) AS heads), 0) AS "oldestAgeSeconds"`;
 
-// Hand-written SQL: aggregates. Reads everything: for operators.
+// Hand-written SQL: aggregates over the whole table, for operators.
 const SELECT_STATUS = `
   SELECT message_type AS "messageType", parked_at IS NOT NULL AS "isParked", count(*)::int AS messages,
     min(coalesce(parked_at, created_at)) AS since, min(last_error) AS "lastError"
   FROM task.outbox GROUP BY message_type, parked_at IS NOT NULL ORDER BY since`;
 
 /**
- * Every statement that changes the outbox, except two that store an event together with its cause:
- * `SchedulesRepository.insert` and `TriggersRepository.fireDue`. Probes and reconciliation read it.
+ * All statements that change the outbox, except two that store an event together with its cause:
+ * `SchedulesRepository.insert` and `TriggersRepository.fireDue`. Probes and reconciliation read it in their
+ * own statements.
  */
 @Injectable()
 export class OutboxRepository {
@@ -172,8 +179,8 @@ export class OutboxRepository {
   ) {}
 
   /**
-   * Stores the messages in the caller's transaction; a facility's rows are published in the order given here.
-   * Prepared: every event passes here.
+   * Stores the messages in the caller's transaction. A facility's events are published in this order. The
+   * statement is prepared because it runs for nearly every event.
    */
   async store(manager: EntityManager, messages: readonly NewOutboxMessage[]): Promise<void> {
     const column = <T>(pick: (message: NewOutboxMessage) => T): T[] => messages.map(pick);
@@ -190,12 +197,12 @@ export class OutboxRepository {
   }
 
   /**
-   * Locks those of the partitions that no other replica has, so that one at a time publishes each and keeps
-   * its order, and gives the oldest events of each that may be published now, in order; where facilities take
-   * turns, the oldest of the facilities whose turn it is. Where somebody else has locked an event, it and
-   * later events of that facility and type are left out. A lock ends with the transaction or the connection:
-   * a dead replica holds nothing, and the server ends a frozen one. Hand-written SQL: advisory locks, SKIP
-   * LOCKED.
+   * Locks the partitions that no other replica has locked, so that one replica at a time publishes each and
+   * keeps its order. Returns for each the oldest events that may be published now, in order; where facilities
+   * take turns, the oldest of the facilities whose turn it is. If another transaction has locked an event, it
+   * and the later events of its facility and type are left out. The locks end with the transaction or
+   * connection: a crashed replica holds none, and the server ends a frozen one. Hand-written SQL: advisory
+   * locks, SKIP LOCKED.
    */
   async lockBatches(
     manager: EntityManager,
@@ -205,8 +212,8 @@ export class OutboxRepository {
       turns.map(({ partition }) => partition),
       turns.map(({ afterFacility }) => afterFacility),
     ];
-    // All statements in one packet. A single statement would begin before it has the locks, and would still
-    // see the events that the last holder has published.
+    // Sends all statements in one packet. A single statement would take its snapshot before it has the locks,
+    // and would still see events that the last holder has published.
     const [[lock], oldest, ofTurns] = await Promise.all([
       manager.query<{ partitions: number[] | null }[]>(LOCK, [RELAY_LOCK_CLASS, partitions]),
       manager.query<ReadEvent[]>(SELECT_BATCH, [
@@ -225,13 +232,18 @@ export class OutboxRepository {
     return new Map([...read].map(([partition, found]) => [partition, withoutHeld(found)]));
   }
 
-  /** Has the transaction fail rather than wait for a lock that somebody else keeps. Hand-written SQL: a
-   *  setting. */
+  /**
+   * Makes the transaction fail instead of waiting longer than LOCK_WAIT_MS for a lock. Hand-written SQL: a
+   * setting.
+   */
   async limitLockWait(manager: EntityManager): Promise<void> {
     await manager.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
   }
 
-  /** Removes what the broker confirmed and notes what it refused. Hand-written SQL: in batches. */
+  /**
+   * Deletes the events that the broker confirmed and updates those that it refused. Hand-written SQL:
+   * batches.
+   */
   async settle(
     manager: EntityManager,
     partitions: readonly number[],
@@ -245,14 +257,14 @@ export class OutboxRepository {
         refused.map(({ delayMs }) => delayMs),
         refused.map(({ error }) => error),
         refused.map(({ countsAsAttempt }) => countsAsAttempt),
-        MOST_ATTEMPTS,
+        MAX_ATTEMPTS,
       ]);
     }
   }
 
   /**
-   * The oldest event of each type in each partition, of paused types and held events too, and the last
-   * sequence number that was given.
+   * Returns the oldest event of each type in each partition, including paused types and locked events, and
+   * the last sequence number that was assigned.
    */
   async readHeads({
     partitions,
@@ -272,7 +284,7 @@ export class OutboxRepository {
     return rows[0] ?? NO_BACKLOG;
   }
 
-  /** The backlog of the types, read from the floors on. */
+  /** Returns the backlog of these types, read above the floors. */
   async readBacklogBehind({
     partitions,
     messageTypes,
@@ -283,7 +295,7 @@ export class OutboxRepository {
     return rows[0] ?? NO_BACKLOG;
   }
 
-  /** Hand-written SQL: a setting. */
+  /** Runs a query with NO_SORT. Hand-written SQL: a setting. */
   private queryByIndex<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
     return this.messages.manager.transaction(async (manager) => {
       await manager.query(`SELECT ${NO_SORT}`);
@@ -291,21 +303,21 @@ export class OutboxRepository {
     });
   }
 
-  /** What waits and what is parked, by message type, oldest first. */
+  /** Returns the numbers of waiting and parked events by message type, oldest first. */
   readStatus(): Promise<OutboxStatus[]> {
     return this.messages.query(SELECT_STATUS);
   }
 
-  /** The chosen events, longest parked first. */
+  /** Returns the selected events, longest parked first. */
   findEvents(choice: EventChoice, limit?: number): Promise<OutboxMessage[]> {
     return this.messages.find({
-      where: chosen(choice),
+      where: selection(choice),
       order: PARKED_ORDER,
       ...(limit !== undefined && { take: limit }),
     });
   }
 
-  /** Hands the chosen parked events back to the relay, with all their attempts before them. */
+  /** Returns the selected parked events to the relay and resets their attempts. */
   replayParked(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
     const fresh = { parkedAt: null, attempts: 0, nextAttemptAt: () => 'now()' };
     return this.changeEvents({ ...choice, isParked: true }, progress, (manager, where) =>
@@ -313,21 +325,21 @@ export class OutboxRepository {
     );
   }
 
-  /** Parks the chosen events that wait: what they hold back goes on. */
+  /** Parks the selected waiting events, which unblocks the events behind them. */
   skipWaiting(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
     return this.changeEvents({ ...choice, isParked: false }, progress, (manager, where) =>
       manager.update(OutboxMessage, where, { parkedAt: () => 'now()' }),
     );
   }
 
-  /** Deletes the chosen parked events. */
+  /** Deletes the selected parked events. */
   discardParked(choice: ParkedChoice, progress: Progress): Promise<OutboxMessage[]> {
     return this.changeEvents({ ...choice, isParked: true }, progress, (manager, where) =>
       manager.delete(OutboxMessage, where),
     );
   }
 
-  /** Batch by batch; a changed event is no longer among the chosen. */
+  /** Changes the selected events in batches. A changed event no longer matches the selection. */
   private async changeEvents(
     choice: EventChoice,
     progress: Progress,
@@ -337,7 +349,7 @@ export class OutboxRepository {
     for (;;) {
       const batch = await this.messages.manager.transaction(async (manager) => {
         const found = await manager.find(OutboxMessage, {
-          where: chosen(choice),
+          where: selection(choice),
           order: PARKED_ORDER,
           take: CHANGE_BATCH,
           lock: { mode: 'pessimistic_write' },
@@ -362,8 +374,9 @@ function floorColumns(floors: readonly OutboxFloor[]): [number[], string[], stri
   ];
 }
 
-// What waits is the relay's business, whatever id an operator names, unless it is to be skipped.
-function chosen({ ids, facilityId, isParked }: EventChoice): FindOptionsWhere<OutboxMessage> {
+// Builds the filter of the selected events. Waiting events belong to the relay, so naming their ids does not
+// select them; `isParked: false` does.
+function selection({ ids, facilityId, isParked }: EventChoice): FindOptionsWhere<OutboxMessage> {
   const texts = ids === null ? null : [...ids].map((id) => id.toLowerCase());
   return {
     parkedAt: isParked ? Not(IsNull()) : IsNull(),

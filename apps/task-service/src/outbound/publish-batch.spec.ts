@@ -15,7 +15,7 @@ import type { StoredMessage } from './outbox-message.entity';
 
 const CREATED = 'ScheduleCreatedEvent';
 const COMPLETED = 'TaskInstanceCompletedEvent';
-/** The one that goes over the scheduling bus. */
+/** A type that goes over the scheduling bus. */
 const REQUESTED = 'ITaskInstanceGenerationRequested';
 
 const message = (
@@ -40,7 +40,7 @@ function recorder(fail: (each: StoredMessage) => Error | null = () => null, limi
   return {
     published,
     publish: async (each: StoredMessage): Promise<void> => {
-      // Yield, so that chains really interleave.
+      // Yields, so that chains interleave.
       await Promise.resolve();
       const error = fail(each);
       if (error) throw error;
@@ -70,7 +70,7 @@ describe('a relay batch', () => {
     }
   });
 
-  it('holds back what follows a refused message of the facility and type, and nothing else', async () => {
+  it('holds back only the later messages of a refused one’s facility and type', async () => {
     const batch = [
       message(1),
       message(2),
@@ -87,7 +87,7 @@ describe('a relay batch', () => {
     expect(outcome.outages.size + outcome.refusedTypes.size).toBe(0);
   });
 
-  it('publishes nothing more of a type that a queue refuses, and everything else', async () => {
+  it('stops a type that a queue refuses, and publishes everything else', async () => {
     const batch = [
       message(1),
       message(2),
@@ -102,13 +102,13 @@ describe('a relay batch', () => {
     );
     expect(sequences(outcome).sort()).toEqual(['3', '4', '6']);
     expect(outcome.refusedTypes.get(CREATED)).toMatchObject({ reason: 'queue-refused' });
-    // Each facility's head may have been under way already; what follows it was not tried.
+    // The head of each facility may have been in flight already; the events behind it were not tried.
     expect(outcome.refused.every(({ sequence }) => ['1', '5'].includes(sequence))).toBe(true);
-    // The type waits as a whole: its probe decides, not the event's own wait.
+    // The whole type is paused: its probe decides, not the event's own delay.
     expect(outcome.refused.every(({ delayMs }) => delayMs === 0)).toBe(true);
   });
 
-  it('stops for one refused event wherever it lies, of whatever kind, only what must wait for it', async () => {
+  it('holds back only what must wait for a refused event, at any position and for any kind of refusal', async () => {
     const errors = [
       () => new TypeError('cannot be encoded'),
       () => new MessageRefusedError('Created', ''),
@@ -144,7 +144,7 @@ describe('a relay batch', () => {
     expect(outcome.refused).toMatchObject([{ sequence: '1', delayMs: null, countsAsAttempt: true }]);
   });
 
-  it('counts no attempt for an outage and leaves only that bus alone', async () => {
+  it('counts no attempt for an outage and stops only that bus', async () => {
     const batch = [
       message(1),
       message(2),
@@ -189,25 +189,25 @@ describe('the wait before the next pass over a partition', () => {
     return nextPassDelayMs(batch, 3, done, pausesMs);
   };
 
-  it('is none at all when nothing is left', () => {
+  it('is null if no event is left', () => {
     expect(delayMs([one, two], { sent: [one, two] })).toBeNull();
   });
 
-  it('is no wait where the batch may not have held everything', () => {
+  it('is 0 if more events may wait than the batch could hold', () => {
     expect(delayMs([one, two, three], { sent: [one, two, three] })).toBe(0);
   });
 
-  it('is that of the earliest refusal', () => {
+  it('is the shortest delay of the refused events', () => {
     expect(delayMs([one, two], { refused: [refused('1', 4_000), refused('2', 1_000)] })).toBe(1_000);
   });
 
-  it('is not that of a type which waits as a whole', () => {
+  it('ignores refusals of a type that is paused', () => {
     const type = { messageType: CREATED, reason: 'queue-refused', error: 'full' } as const;
     const outcome = { refused: [refused('1', 0)], refusedTypes: new Map([[CREATED, type]]) };
     expect(delayMs([one, two], outcome)).toBeNull();
   });
 
-  it('is no wait after an event was parked: others may have waited for it', () => {
+  it('is 0 after an event was parked: others may have waited for it', () => {
     expect(delayMs([one], { refused: [refused('1', null)] })).toBe(0);
   });
 
@@ -219,7 +219,7 @@ describe('the wait before the next pass over a partition', () => {
     expect(delayMs([held, held, held], { outages }, pausesMs)).toBe(2_000);
   });
 
-  it('is no wait when time ran out', () => {
+  it('is 0 if time ran out', () => {
     expect(delayMs([one, two], { sent: [one], cutShort: true })).toBe(0);
   });
 });
@@ -230,7 +230,7 @@ describe('the wait before the next probe of a refused type', () => {
     expect(delays).toEqual([1_000, 2_000, 4_000, 256_000, 300_000, 300_000]);
   });
 
-  it('stays short where nobody refuses but the confirm is missing', () => {
+  it('stays short if only the confirm is missing', () => {
     expect([1, 4, 5, 100].map((refusals) => probeDelayMs(refusals, 'unconfirmed'))).toEqual([
       1_000, 8_000, 15_000, 15_000,
     ]);
@@ -275,7 +275,7 @@ describe('pauses after a bus outage', () => {
     expect(pauses.open(1_000)).toEqual(['main', 'scheduling']);
   });
 
-  it('starts over once the bus took a message', () => {
+  it('starts over once the bus has accepted a message', () => {
     const pauses = new BusPauses();
     pauses.reportOutage('main', 0);
     pauses.reportOutage('main', 1_000);

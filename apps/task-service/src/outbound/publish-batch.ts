@@ -7,20 +7,21 @@ import { type RefusalReason, countsAsAttempt, errorText, publishFailure } from '
 /** Attempts after which an event is parked for an operator. Source: docs/spec-gaps.md. */
 export const PARK_AFTER_ATTEMPTS = 20;
 
-/** The longest that an event, or a type, waits for its next attempt. */
+/** Maximum delay before the next attempt for an event or the next probe of a type. */
 export const LONGEST_DELAY_MS = 5 * MINUTE_MS;
 
 /**
- * An outage is nobody's refusal: it costs no event an attempt, and the backlog should drain soon after it.
+ * Maximum pause of a bus after an outage. It is shorter than LONGEST_DELAY_MS, because an outage costs no
+ * event an attempt, and the backlog should drain soon after it.
  */
 const LONGEST_PAUSE_MS = 15 * SECOND_MS;
 
 export const BUSES: readonly Bus[] = ['main', 'scheduling'];
 
 /**
- * Wait before the next probe of a type that was refused `refusals` times in a row: 1 s · 2^(refusals − 1), at
- * most 5 min. A type that is only unconfirmed is probed every 15 s at the latest, because its queue may
- * return at any moment.
+ * Returns the delay before the next probe of a type that was refused `refusals` times in a row: 1 s ·
+ * 2^(refusals − 1), at most 5 min. A type that is only unconfirmed is probed at least every 15 s, because its
+ * queue may return at any moment.
  */
 export function probeDelayMs(refusals: number, reason: RefusalReason): number {
   const longestMs = reason === 'unconfirmed' ? LONGEST_PAUSE_MS : LONGEST_DELAY_MS;
@@ -28,8 +29,8 @@ export function probeDelayMs(refusals: number, reason: RefusalReason): number {
 }
 
 /**
- * Wait before the next publish of an event that the broker refused `attempts` times (1 or more): 1 s ·
- * 2^(attempts − 1), at most 5 min; null when it is to be parked.
+ * Returns the delay before the next attempt for an event that the broker refused `attempts` times: 1 s ·
+ * 2^(attempts − 1), at most 5 min. Null if the event must be parked.
  * @throws {RangeError} if `attempts` is not a positive integer.
  */
 export function relayDelayMs(attempts: number): number | null {
@@ -39,16 +40,18 @@ export function relayDelayMs(attempts: number): number | null {
   return Math.min(LONGEST_DELAY_MS, SECOND_MS * 2 ** (attempts - 1));
 }
 
-/** Which buses are worth trying. After an outage the relay leaves a bus alone for 1 s · 2ⁿ, at most 15 s. */
+/** Tracks buses that are paused after an outage: for 1 s · 2ⁿ, at most 15 s. */
 export class BusPauses {
   private readonly pauses = new Map<Bus, { untilMs: number; failures: number }>();
 
-  /** Buses not paused at `nowMs`, a monotonic reading. */
+  /** Returns the buses that are not paused at `nowMs`, a monotonic reading. */
   open(nowMs: number): Bus[] {
     return BUSES.filter((bus) => (this.pauses.get(bus)?.untilMs ?? 0) <= nowMs);
   }
 
-  /** Notes an outage and returns how long the bus pauses, in ms. Reports during a pause change nothing. */
+  /**
+   * Records an outage and returns the length of the bus's pause in ms. Reports during a pause change nothing.
+   */
   reportOutage(bus: Bus, nowMs: number): number {
     const pause = this.pauses.get(bus) ?? { untilMs: 0, failures: 0 };
     if (pause.untilMs > nowMs) return pause.untilMs - nowMs;
@@ -57,13 +60,13 @@ export class BusPauses {
     return delayMs;
   }
 
-  /** Notes that the bus took a message. */
+  /** Records that the bus accepted a message. */
   reportSuccess(bus: Bus): void {
     this.pauses.delete(bus);
   }
 }
 
-/** An event that was not taken. */
+/** An event that the broker did not accept. */
 export interface RefusedMessage {
   readonly partition: number;
   readonly sequence: string;
@@ -71,22 +74,22 @@ export interface RefusedMessage {
   readonly reason: RefusalReason;
   readonly error: string;
   readonly countsAsAttempt: boolean;
-  /** Wait before the event itself may be tried again; 0 where its whole type waits, null parks it. */
+  /** Delay before the next attempt for this event; 0 if its whole type is paused, null to park it. */
   readonly delayMs: number | null;
 }
 
-/** A message type whose events are to wait, because one of them was not taken. */
+/** A message type to pause, because the broker did not accept one of its events. */
 export type RefusedType = Pick<RefusedMessage, 'messageType' | 'reason' | 'error'>;
 
-/** What became of a batch. Messages in neither list stay as they are. */
+/** Outcome of publishing a batch. Messages in neither list are unchanged. */
 export interface BatchOutcome {
   readonly sent: StoredMessage[];
   readonly refused: RefusedMessage[];
-  /** Types that wait from now on, by name. */
+  /** Types to pause, by name. */
   readonly refusedTypes: Map<string, RefusedType>;
-  /** Buses that could not take a message. */
+  /** Buses that could not accept a message. */
   readonly outages: Set<Bus>;
-  /** True when messages were left over because the time was up, or one facility had many. */
+  /** Whether messages remain because the time was up or one facility had too many. */
   cutShort: boolean;
 }
 
@@ -94,25 +97,25 @@ export function emptyOutcome(): BatchOutcome {
   return { sent: [], refused: [], refusedTypes: new Map(), outages: new Set(), cutShort: false };
 }
 
-/** How a batch is published. */
+/** Operations for publishing a batch. */
 export interface Publishing {
   readonly publish: (message: StoredMessage) => Promise<void>;
-  /** Asked about a bus that did not confirm in time. */
+  /** Checks a bus that did not confirm in time. */
   readonly isResponding: (bus: Bus) => Promise<boolean>;
-  /** No publish starts once it says so. */
+  /** Once it returns true, no further publish starts. */
   readonly isTimeUp: () => boolean;
 }
 
 /**
- * Most events of a facility that a pass publishes, one after the other: the other facilities wait for the
- * pass.
+ * Maximum events of one facility per pass. They are published one after the other, and the other facilities
+ * wait for the pass.
  */
-const MOST_OF_FACILITY = 100;
+const MAX_OF_FACILITY = 100;
 
 /**
- * Publishes a batch: facilities side by side, each facility's messages one after the other. What concerns one
- * event holds back what follows it for the same facility and type; what concerns a type holds back that type;
- * an outage holds back everything for that bus.
+ * Publishes a batch: facilities concurrently, each facility's messages one after the other. A failed event
+ * holds back the later events of its facility and type. A failed type holds back all its events, and an
+ * outage everything for that bus.
  */
 export async function publishBatch(
   batch: readonly StoredMessage[],
@@ -122,7 +125,7 @@ export async function publishBatch(
   const publishFacility = async (messages: readonly StoredMessage[]): Promise<void> => {
     const heldBack = new Set<string>();
     for (const [index, message] of messages.entries()) {
-      if (index >= MOST_OF_FACILITY || publishing.isTimeUp()) {
+      if (index >= MAX_OF_FACILITY || publishing.isTimeUp()) {
         outcome.cutShort = true;
         return;
       }
@@ -137,7 +140,7 @@ export async function publishBatch(
   return outcome;
 }
 
-/** Publishes one event and notes in `outcome` what became of it. Gives whether it was sent. */
+/** Publishes one event and records the result in `outcome`. Returns whether it was sent. */
 export async function publishOne(
   message: StoredMessage,
   { publish, isResponding }: Pick<Publishing, 'publish' | 'isResponding'>,
@@ -175,7 +178,7 @@ function refusal(
     reason,
     error,
     countsAsAttempt: isCounted,
-    // The type's own wait covers the event, whose place is at the head of the next probe.
+    // The event needs no delay of its own while its type is paused: the next probe begins with it.
     delayMs: scope === 'type' && delayMs !== null ? 0 : delayMs,
   };
 }
@@ -191,9 +194,10 @@ function byFacility(batch: readonly StoredMessage[]): Map<number, StoredMessage[
 }
 
 /**
- * Wait in ms before the next pass over the partition of a batch; null when nothing is known to be left of it.
- * @param limit most events that the batch could hold
- * @param pausesMs how long each bus that failed is left alone
+ * Returns the delay in ms before the next pass over the partition of a batch. Null if no event is known to
+ * remain.
+ * @param limit maximum events that the batch could hold
+ * @param pausesMs length of the pause of each bus that failed
  */
 export function nextPassDelayMs(
   batch: readonly StoredMessage[],
@@ -207,7 +211,7 @@ export function nextPassDelayMs(
   const waits = pauses.filter((ms) => ms !== undefined);
   const isCut = outcome.cutShort && waits.length < left.length;
   if (isCut || (batch.length === limit && waits.length === 0)) waits.push(0);
-  // What a parked event held back can go now. `TypeProbe` probes a type that waits.
+  // The events behind a parked one can be published now. `TypeProbe` takes over paused types.
   const own = outcome.refused.filter(({ messageType }) => !outcome.refusedTypes.has(messageType));
   waits.push(...own.map(({ delayMs }) => delayMs ?? 0));
   return waits.length === 0 ? null : Math.min(...waits);

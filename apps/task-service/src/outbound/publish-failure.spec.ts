@@ -40,7 +40,7 @@ describe('a failed publish', () => {
     expect(await publishFailure(error, yes)).toEqual({ scope: 'event', reason: 'invalid' });
   });
 
-  it('is stored as a text that PostgreSQL takes', () => {
+  it('is stored as a text that PostgreSQL accepts', () => {
     expect(errorText(new RangeError('a\u0000b\nc\ud800'))).toBe('RangeError: a b c ');
     expect(errorText('x'.repeat(5_000))).toHaveLength(1_000);
   });

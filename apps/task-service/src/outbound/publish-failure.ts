@@ -9,12 +9,14 @@ import {
 
 const LONGEST_ERROR = 1_000;
 
-/** Why an event was not taken, as metrics and operators name it.
- *  - `queue-refused`: a queue behind the exchange is full or has failed (basic.nack)
- *  - `no-queue`: the contract needs a receiver and there is none
- *  - `exchange-refused`: no permission, another kind of exchange, or none
- *  - `unconfirmed`: the bus works, but this type's messages are not confirmed
- *  - `invalid`: this one event breaks its contract, is too large, or cannot be encoded */
+/**
+ * Reasons for which an event was not accepted, as in metrics and the operator's output.
+ * - `queue-refused`: a queue behind the exchange is full or has failed (basic.nack)
+ * - `no-queue`: the contract needs a receiver, but no queue is bound
+ * - `exchange-refused`: no permission, an exchange of another kind, or no exchange
+ * - `unconfirmed`: the bus works, but messages of this type are not confirmed
+ * - `invalid`: this one event breaks its contract, is too large, or cannot be encoded
+ */
 export const REFUSAL_REASONS = [
   'queue-refused',
   'no-queue',
@@ -24,13 +26,16 @@ export const REFUSAL_REASONS = [
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-/** Whom a failed publish concerns: everything on the bus, all events of the type, or this event alone. */
+/** Scope of a failed publish: everything on the bus, all events of the type, or only this event. */
 export type PublishFailure =
   | { readonly scope: 'bus' }
   | { readonly scope: 'type'; readonly reason: RefusalReason }
   | { readonly scope: 'event'; readonly reason: RefusalReason };
 
-/** @param isBusResponding asked when the broker stayed silent: one queue may be away, or the whole bus */
+/**
+ * Classifies the error of a publish.
+ * @param isBusResponding checks the bus after a timeout: one queue may be down, or the whole bus
+ */
 export async function publishFailure(
   error: unknown,
   isBusResponding: () => Promise<boolean>,
@@ -47,13 +52,14 @@ export async function publishFailure(
 }
 
 /**
- * Whether a refusal counts as an attempt. An unconfirmed event may have arrived, and nobody said no to it.
+ * Returns whether a refusal counts as an attempt. An unconfirmed publish does not: the event may have
+ * arrived.
  */
 export function countsAsAttempt(reason: RefusalReason): boolean {
   return reason !== 'unconfirmed';
 }
 
-/** The error as the outbox stores it: one line that PostgreSQL takes as text. */
+/** Returns the error as the outbox stores it: one line that PostgreSQL accepts as text. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return text.slice(0, LONGEST_ERROR).replaceAll(/[\p{Cc}\p{Cs}]/gu, ' ');

@@ -15,18 +15,21 @@ import { OutboxFloors, type OutboxHead } from './outbox-floors';
 import { type BatchChoice, type OutboxBacklog, OutboxRepository } from './outbox.repository';
 import { type BatchOutcome, BUSES, nextPassDelayMs, probeDelayMs, publishBatch } from './publish-batch';
 
-/** Most events of a pass, over all its partitions. */
+/** Maximum events of a pass, over all its partitions. */
 const BATCH_SIZE = 400;
-/** Another replica publishes the partition; it may have selected its batch before our event was there. */
+/**
+ * Delay if another replica is publishing the partition: it may have read its batch before a new event was
+ * stored.
+ */
 const LOCKED_DELAY_MS = 200;
 
 const ALL_PARTITIONS = Array.from({ length: PARTITION_COUNT }, (_, partition) => partition);
 
-/** What a pass leaves to do. */
+/** Work that remains after a pass. */
 export interface PassResult {
-  /** Waits before the next pass over those partitions that need one, in ms. */
+  /** Delay in ms before the next pass, for each partition that needs one. */
   readonly delaysMs: ReadonlyMap<number, number>;
-  /** Wait before the first probe of the types that it paused; null if it paused none. */
+  /** Delay before the first probe of the types that the pass paused; null if it paused none. */
   readonly probeDelayMs: number | null;
 }
 
@@ -38,16 +41,16 @@ interface RelayedPartition {
 }
 
 /**
- * One pass over some partitions: lock them, read their oldest events, publish these, settle them; in one
- * transaction. Events that another transaction has locked wait, and with them the later ones of their
- * facility and type.
+ * One pass over some partitions, in one transaction: locks them, reads their oldest events, publishes and
+ * settles these. Events that another transaction has locked wait, and so do later ones of their facility and
+ * type.
  */
 @Injectable()
 export class RelayPass {
   private readonly held = new HeldChains();
   private readonly floors = new OutboxFloors();
   private readonly turns = new FacilityTurns();
-  private readonly leftOut;
+  private readonly lockedCount;
 
   constructor(
     @InjectDataSource(RELAY_POOL) private readonly dataSource: DataSource,
@@ -57,15 +60,15 @@ export class RelayPass {
     @Inject(CLOCK) private readonly clock: Clock,
     metrics: Metrics,
   ) {
-    this.leftOut = metrics.counter(
+    this.lockedCount = metrics.counter(
       'task_outbox_locked_total',
-      'Events, of each pass, that waited because another transaction had locked them or an earlier one',
+      'Events that a pass skipped because another transaction had locked them or an earlier one, counted in each pass',
     );
   }
 
   /**
-   * Looks at the oldest events of all partitions; gives the partitions in which something waits, of a paused
-   * type too: a pass leaves that out.
+   * Reads the oldest events of all partitions. Returns the partitions with waiting events, including those of
+   * paused types, which a pass skips.
    */
   async findWaitingPartitions(): Promise<number[]> {
     const startedAtMs = this.clock.monotonicMs();
@@ -75,7 +78,7 @@ export class RelayPass {
     return [...new Set(heads.flatMap(({ partition, sequence }) => (sequence === null ? [] : [partition])))];
   }
 
-  /** How much waits, without reading the dead rows that an old snapshot keeps. */
+  /** Returns the backlog, without reading the dead rows that an old snapshot keeps. */
   readBacklog(): Promise<OutboxBacklog> {
     const floors = this.floors.of(ALL_PARTITIONS);
     if (floors.length === 0) return this.outbox.readBacklog();
@@ -103,8 +106,8 @@ export class RelayPass {
   }
 
   /**
-   * A crash between publish and commit publishes again: events leave at least once, and receivers know them
-   * by messageId.
+   * Runs one pass. After a crash between publish and commit the events are published again: delivery is at
+   * least once, and receivers deduplicate by messageId.
    */
   async run(partitions: readonly number[]): Promise<PassResult> {
     const messageTypes = this.events.openTypes();
@@ -112,14 +115,15 @@ export class RelayPass {
     const limit = Math.ceil(BATCH_SIZE / partitions.length);
     const heldChains = this.held.keys(this.clock.monotonicMs());
     const floors = this.floors.of(partitions);
-    // From facility to facility there is no way past the dead rows that an old snapshot keeps.
+    // Turns cannot skip the dead rows that an old snapshot keeps, so they are suspended while floors are in
+    // use.
     const turns = floors.length === 0 ? this.turns.of(partitions) : [];
     const relayed = await inTransaction(
       this.dataSource,
       'READ COMMITTED',
       (manager) => this.relay(manager, { partitions, messageTypes, limit, heldChains, floors, turns }),
-      // No second attempt: it would publish everything again. Partitions are this transaction's alone; pauses
-      // are written in one order.
+      // No second attempt: it would publish everything again. Deadlocks cannot occur, because the partitions
+      // belong to this transaction alone, and pauses are inserted in a fixed order.
       { maxAttempts: 1 },
     );
     const delaysMs = new Map<number, number>();
@@ -129,8 +133,8 @@ export class RelayPass {
       if (done) this.events.report(done.outcome);
       if (done && done.outcome.refusedTypes.size > 0) hasPausedTypes = true;
       const turn = turns.find((each) => each.partition === partition) ?? null;
-      const goesOn = done !== undefined && this.turns.note(partition, done.batch, { turn, limit });
-      const delayMs = done ? this.delayMs(done, goesOn, heldChains.length > 0) : LOCKED_DELAY_MS;
+      const hasMore = done !== undefined && this.turns.note(partition, done.batch, { turn, limit });
+      const delayMs = done ? this.delayMs(done, hasMore, heldChains.length > 0) : LOCKED_DELAY_MS;
       if (delayMs !== null) delaysMs.set(partition, delayMs);
     }
     return { delaysMs, probeDelayMs: hasPausedTypes ? FIRST_PROBE_DELAY_MS : null };
@@ -157,19 +161,25 @@ export class RelayPass {
     return relayed;
   }
 
-  /** Wait before the next pass over a partition; null when nothing is known to be left of it.
-   *  @param goesOn whether the batch may not have held everything
-   *  @param hasLeftOut whether the batch is without chains that may be free again */
-  private delayMs({ batch, outcome }: RelayedPartition, goesOn: boolean, hasLeftOut: boolean): number | null {
+  /**
+   * Returns the delay before the next pass over a partition. Null if no event is known to remain.
+   * @param hasMore whether more events may wait than the batch held
+   * @param hasSkipped whether the pass skipped chains whose locks may have ended
+   */
+  private delayMs(
+    { batch, outcome }: RelayedPartition,
+    hasMore: boolean,
+    hasSkipped: boolean,
+  ): number | null {
     const { events, read, heldChains } = batch;
-    const limit = goesOn ? read : Infinity;
+    const limit = hasMore ? read : Infinity;
     const delayMs = nextPassDelayMs(events, limit, outcome, this.events.pausesAfter(outcome));
     if (read === events.length)
-      return hasLeftOut ? Math.min(delayMs ?? Infinity, HELD_CHAIN_DELAY_MS) : delayMs;
-    this.leftOut.inc(read - events.length);
-    // A full batch may hide events of other chains, which the next one has room for.
+      return hasSkipped ? Math.min(delayMs ?? Infinity, HELD_CHAIN_DELAY_MS) : delayMs;
+    this.lockedCount.inc(read - events.length);
+    // The locked events fill a full batch. The next one skips their chains and has room for other events.
     const isNew = this.held.note(heldChains, this.clock.monotonicMs());
-    const nextMs = goesOn && isNew ? 0 : HELD_CHAIN_DELAY_MS;
+    const nextMs = hasMore && isNew ? 0 : HELD_CHAIN_DELAY_MS;
     return Math.min(delayMs ?? Infinity, nextMs);
   }
 }

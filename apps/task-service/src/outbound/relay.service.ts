@@ -10,55 +10,59 @@ import { RelayPass } from './relay-pass.service';
 import { TypeProbe } from './type-probe.service';
 
 /**
- * Few, so that a busy relay finds more to publish in each; two, so that one that waits for the broker holds
- * up nobody for long. Each holds a database connection, and one is left for the scheduler and the sweep.
+ * Maximum concurrent passes. Few, so that each pass of a busy relay finds more to publish; two, so that a
+ * pass that waits for the broker does not block the other partitions. Each holds a database connection; one
+ * is left for the scheduler and the sweep.
  */
 const MAX_CONCURRENT_PASSES = 2;
-/** How long an event can wait whose replica ended between commit and publish. */
+/** Interval of the sweep, which finds events whose replica crashed between commit and publish. */
 const SWEEP_INTERVAL_MS = 5 * SECOND_MS;
-/** After a failure that was none of the connection. */
+/** Delay after a failure other than a lost connection. */
 const FAILURE_DELAY_MS = SECOND_MS;
 /**
- * Waits after lost connections: nobody waits for the relay, so it has the whole policy. Source: task
- * messaging spec, Limits. A sweep or a write that succeeds in between ends the wait, because then the
- * database is there.
+ * Delays after consecutive lost connections. No request waits for the relay, so it uses the whole retry
+ * policy. Source: task messaging spec, Limits. A sweep or a write that succeeds ends the delay, because the
+ * database is reachable again.
  */
 const CONNECTION_DELAYS_MS = [1, 2, 3, 4, 5].map(exponentialRetryDelayMs);
 
-/** Which partitions the relay takes next: those that have waited longest, none twice at a time. */
+/** Queue of partitions for the next passes: longest waiting first, each in one pass at a time. */
 export class PartitionQueue {
-  private readonly wanted = new Set<number>();
-  private readonly underWay = new Set<number>();
+  private readonly waiting = new Set<number>();
+  private readonly running = new Set<number>();
   private readonly failed = new Set<number>();
 
-  /** A partition that is under way stays wanted: that pass may have selected its batch already. */
+  /**
+   * Adds a partition. It is added even while a pass over it runs, because that pass may have read its batch
+   * already.
+   */
   want(partition: number): void {
-    this.wanted.add(partition);
+    this.waiting.add(partition);
   }
 
   /**
-   * The partitions of the next pass, now under way; none when there is nothing to do. One whose last pass
-   * failed is alone in its pass, so that it fails no other.
-   * @param passes that are free: they share what is wanted
+   * Returns the partitions of the next pass and marks them as running; none if none wait. A partition whose
+   * last pass failed gets a pass of its own, so that it does not fail others.
+   * @param passes number of free passes, among which the waiting partitions are divided
    */
   take(passes: number): number[] {
-    const free = [...this.wanted].filter((partition) => !this.underWay.has(partition));
+    const free = [...this.waiting].filter((partition) => !this.running.has(partition));
     const [first] = free;
     const isAlone = first !== undefined && this.failed.has(first);
     const taken = isAlone
       ? [first]
       : free.filter((partition) => !this.failed.has(partition)).slice(0, Math.ceil(free.length / passes));
     for (const partition of taken) {
-      this.wanted.delete(partition);
-      this.underWay.add(partition);
+      this.waiting.delete(partition);
+      this.running.add(partition);
     }
     return taken;
   }
 
-  /** Ends a pass. */
+  /** Records the end of a pass. */
   release(partitions: readonly number[], { failed }: { failed: boolean }): void {
     for (const partition of partitions) {
-      this.underWay.delete(partition);
+      this.running.delete(partition);
       if (failed) this.failed.add(partition);
       else this.failed.delete(partition);
     }
@@ -66,20 +70,19 @@ export class PartitionQueue {
 }
 
 /**
- * Publishes what waits in the outbox: partitions for which it is woken at once, all others by a sweep every
- * five seconds.
+ * Publishes the events in the outbox: a partition at once when it is woken, all others by a sweep every 5 s.
  */
 @Injectable()
 export class RelayService implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(RelayService.name);
   private readonly queue = new PartitionQueue();
   private readonly passes = new Set<Promise<void>>();
-  private readonly rounds = new Set<Promise<void>>();
+  private readonly probes = new Set<Promise<void>>();
   private readonly timers = new Set<NodeJS.Timeout>();
-  private isPumpDue = false;
+  private isPumpScheduled = false;
   private isRunning = false;
   private isProbing = false;
-  /** Passes in a row that lost their connection. */
+  /** Consecutive passes that lost their connection. */
   private lostConnections = 0;
 
   private readonly concurrentPasses: number;
@@ -106,28 +109,28 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
   /** Publishes the partition as soon as a pass is free. */
   wake(partition: number): void {
     this.queue.want(partition);
-    if (this.isPumpDue) return;
-    this.isPumpDue = true;
-    // What else is committed in this turn of the event loop comes along.
+    if (this.isPumpScheduled) return;
+    this.isPumpScheduled = true;
+    // The pass then includes whatever else is committed in this turn of the event loop.
     setImmediate(() => {
-      this.isPumpDue = false;
+      this.isPumpScheduled = false;
       this.pump();
     });
   }
 
-  /** Starts no further pass or probe and waits for those under way. */
+  /** Stops starting passes and probes, and waits for those that are running. */
   async stop(): Promise<void> {
     this.isRunning = false;
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
-    await Promise.all([...this.passes, ...this.rounds]);
+    await Promise.all([...this.passes, ...this.probes]);
   }
 
   private pump(): void {
     while (this.isRunning && this.passes.size < this.concurrentPasses) {
       const partitions = this.queue.take(this.concurrentPasses - this.passes.size);
       if (partitions.length === 0) return;
-      // A pass publishes what many requests stored; each event brings its own trace.
+      // No trace of its own: a pass publishes events of many requests, each with its own trace.
       const pass = withoutTrace(() => this.run(partitions)).finally(() => {
         this.passes.delete(pass);
         this.pump();
@@ -176,15 +179,15 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     );
   }
 
-  /** Probes the types that wait and are due, one round at a time. */
+  /** Probes the paused types that are due, one round at a time. */
   private probe(): void {
     if (!this.isRunning || this.isProbing) return;
     this.isProbing = true;
     const round = withoutTrace(() => this.probeOnce()).finally(() => {
       this.isProbing = false;
-      this.rounds.delete(round);
+      this.probes.delete(round);
     });
-    this.rounds.add(round);
+    this.probes.add(round);
   }
 
   private async probeOnce(): Promise<void> {

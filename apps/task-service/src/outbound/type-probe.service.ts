@@ -14,24 +14,24 @@ import { emptyOutcome, probeDelayMs, publishOne } from './publish-batch';
 import type { BatchOutcome } from './publish-batch';
 
 /**
- * A probe of this size that succeeds ends the pause. Until then each success doubles it: a subscriber that
- * has room for a few events again must not get all that wait, and with it every other subscriber a copy of
- * what it refuses.
+ * Size of a probe that ends the pause if it succeeds. Until then each success doubles the size: a subscriber
+ * that has room for a few events again must not receive the whole backlog, and other subscribers must not
+ * receive copies of what it refuses.
  */
 const LAST_PROBE_SIZE = 128;
-/** Wait before the next probe when one came to nothing: the bus is away, or the probe failed. */
+/** Delay before the next probe if one was inconclusive: the bus is down, or the probe failed. */
 const FAILED_PROBE_DELAY_MS = 5 * SECOND_MS;
 
-/** What a probe leaves to do. */
+/** Result of a probe. */
 interface ProbeResult {
-  /** Wait before the next probe; null once the type flows again. */
+  /** Delay before the next probe; null if the pause has ended. */
   readonly delayMs: number | null;
 }
 
 /**
- * Finds out whether types that were refused can flow again: one replica publishes the oldest event of such a
- * type, and more as long as they are taken. No transaction is open meanwhile, and no partition is locked:
- * other types pass by.
+ * Probes whether the broker accepts paused types again. One replica publishes the oldest event of a type, and
+ * more as long as they are accepted. No transaction is open during a probe and no partition is locked, so
+ * other types are published meanwhile.
  */
 @Injectable()
 export class TypeProbe {
@@ -46,7 +46,7 @@ export class TypeProbe {
   ) {
     metrics.sampledGauge(
       'task_outbox_type_paused_seconds',
-      'How long events of a type have waited because the broker refuses them',
+      'Seconds since a message type was paused because the broker refuses its events',
       ['message', 'reason'],
       async () =>
         (await this.pauses.findPaused()).map(({ messageType: message, reason, seconds }) => ({
@@ -56,7 +56,9 @@ export class TypeProbe {
     );
   }
 
-  /** Probes every type that is due. Each by itself: what fails for one concerns no other. */
+  /**
+   * Probes every type that is due. Each is probed independently: a failure of one does not affect the others.
+   */
   async run(): Promise<{ hasReleased: boolean; delayMs: number | null }> {
     const types = await this.pauses.claimDue(this.events.openTypes());
     const results = await Promise.all(types.map((type) => this.probe(type)));
@@ -81,7 +83,7 @@ export class TypeProbe {
     }
   }
 
-  /** One after the other, so that one event at most is refused. */
+  /** Publishes the events one after the other, so that at most one is refused. */
   private async publishOldest(events: readonly StoredMessage[]): Promise<BatchOutcome> {
     const outcome = emptyOutcome();
     const publishing = this.events.begin({ isAlone: true });
@@ -91,7 +93,7 @@ export class TypeProbe {
     return outcome;
   }
 
-  /** Another transaction has locked everything that could be probed with. */
+  /** Postpones the probe: other transactions have locked all events that it could publish. */
   private async waitForLocks({ messageType }: ClaimedType): Promise<ProbeResult> {
     await this.pauses.postpone(this.dataSource.manager, messageType, FAILED_PROBE_DELAY_MS);
     return { delayMs: FAILED_PROBE_DELAY_MS };
@@ -121,7 +123,9 @@ export class TypeProbe {
       const isEmpty = sent.length === 0 && refused.length === 0;
       if (isEmpty || probeSize >= LAST_PROBE_SIZE) {
         await this.pauses.release(manager, messageType);
-        const why = isEmpty ? 'no event is left to probe with; the pause ends' : 'the broker takes it again';
+        const why = isEmpty
+          ? 'the pause ends, because no event is left to probe with'
+          : 'the pause ends, because the broker accepts it again';
         this.logger.log(`${messageType}: ${why}`);
         return { delayMs: null };
       }

@@ -1,6 +1,6 @@
 import type { SignedCursor } from '@platform/service-defaults';
 
-/** One page of a list that is read by key. */
+/** One page of a list with keyset pagination. */
 export interface KeysetPage<T> {
   readonly rows: readonly T[];
   readonly nextPageKey: string | null;
@@ -12,48 +12,51 @@ interface PageRange {
   readonly limit: number;
 }
 
-/** What a page of a list is made of. */
+/** Request for one page of a list. */
 export interface PageRequest<T> {
-  /** Name of the list; with the filters it makes a page key that fits no other list. */
+  /** Name of the list. A page key is valid only for this list with the same filters. */
   readonly list: string;
-  /** The page size is no filter: it may change from page to page. */
+  /** Filters of the list. The page size is not one: it may change from page to page. */
   readonly filters: Readonly<Record<string, unknown>>;
   readonly pageKey: string | undefined;
   readonly pageSize: number;
   /**
-   * For a list that may look at many rows and show few: how far a page looks. Null: to the end. The page ends
-   * there, however short it is.
+   * For a list that may scan many rows and return few: returns the position at which the scan for this page
+   * ends, or null for no limit. The page ends there, however few rows it has.
    */
-  readonly lookEnd?: (after: readonly unknown[]) => Promise<readonly unknown[] | null>;
+  readonly scanEnd?: (after: readonly unknown[]) => Promise<readonly unknown[] | null>;
   /**
-   * Reads at most `limit` rows behind the position `after`, which is empty for the first page, and up to
-   * `end` unless that is null.
+   * Reads at most `limit` rows after the position `after`, which is empty for the first page, and up to `end`
+   * unless that is null.
    */
   readonly read: (range: PageRange) => Promise<readonly T[]>;
-  /** The position of a row in the order of the list. */
+  /** Returns the position of a row in the order of the list. */
   readonly position: (row: T) => readonly unknown[];
-  /** How many bytes of JSON a row becomes. */
+  /** Returns the size of a row as JSON, in bytes. */
   readonly bytes: (row: T) => number;
 }
 
 /**
- * Bytes of JSON of a page: a row of a large template or calendar has tens of KiB, and a page up to 1,000
- * rows.
+ * Maximum size of a page as JSON. It limits pages of up to 1,000 rows that each have a template or calendar
+ * of tens of KiB.
  */
 const MAX_PAGE_BYTES = 1_024 * 1_024;
-/** What stands around the rows: the names of the members and the page key. */
+/** Bytes reserved for the rest of the body: member names and the page key. */
 const FRAME_BYTES = 10 * 1_024;
 /**
- * Rows of the first read. The size of the others is guessed from them, so that no page holds many large rows
- * in memory.
+ * Maximum rows of the first read. The size of further reads follows from the average row size, so that no
+ * page holds many large rows in memory.
  */
 const FIRST_READ = 101;
 
-/** Reads lists page by page; a page key is the signed position of the last row. */
+/** Reads lists page by page. A page key is the signed position of the last row. */
 export class KeysetPages {
   constructor(private readonly cursor: SignedCursor) {}
 
-  /** @throws whatever `SignedCursor` throws for a page key that is not of this list with these filters */
+  /**
+   * Reads one page.
+   * @throws what `SignedCursor` throws for a page key that is not of this list with these filters
+   */
   async read<T>({
     filters,
     pageKey,
@@ -66,7 +69,7 @@ export class KeysetPages {
     const list = `${request.list}?${JSON.stringify(Object.entries(filters).filter(([, value]) => value !== undefined))}`;
     const after = pageKey === undefined ? [] : this.cursor.decode(list, pageKey);
     const page = new PageInProgress(pageSize, bytes);
-    const end = (await request.lookEnd?.(after)) ?? null;
+    const end = (await request.scanEnd?.(after)) ?? null;
     let from: readonly unknown[] = after;
     while (!page.isFull) {
       const limit = page.nextRead();
@@ -82,10 +85,10 @@ export class KeysetPages {
   }
 }
 
-/** The rows of a page so far. */
+/** The rows that a page has so far. */
 class PageInProgress<T> {
   readonly rows: T[] = [];
-  /** True once a row did not fit: there is a next page. */
+  /** Whether a row did not fit, i.e. there is a next page. */
   isFull = false;
   private usedBytes = FRAME_BYTES;
 
@@ -94,7 +97,9 @@ class PageInProgress<T> {
     private readonly bytesOf: (row: T) => number,
   ) {}
 
-  /** How many rows to read now. One row more than the page has says whether there is a next page. */
+  /**
+   * Returns how many rows to read next. One row more than the page holds shows whether there is a next page.
+   */
   nextRead(): number {
     const missing = this.pageSize + 1 - this.rows.length;
     if (this.rows.length === 0) return Math.min(missing, FIRST_READ);
@@ -102,7 +107,7 @@ class PageInProgress<T> {
     return Math.min(missing, Math.ceil((MAX_PAGE_BYTES - this.usedBytes) / averageBytes) + 1);
   }
 
-  /** Adds a row unless the page is full. A page has one row at least, however large it is. */
+  /** Adds a row unless the page is full. A page has at least one row, however large. */
   add(row: T): void {
     const bytes = this.bytesOf(row) + 1;
     const fits = this.rows.length === 0 || this.usedBytes + bytes <= MAX_PAGE_BYTES;
@@ -115,7 +120,10 @@ class PageInProgress<T> {
   }
 }
 
-/** Bytes of a value's JSON. @param stored JSON text that the value will carry besides, e.g. a template */
+/**
+ * Returns the size of a value as JSON, in bytes.
+ * @param stored JSON text that the value will contain in addition, e.g. a template
+ */
 export function jsonBytes(value: unknown, stored: string | null = null): number {
   return Buffer.byteLength(JSON.stringify(value)) + (stored === null ? 0 : Buffer.byteLength(stored));
 }

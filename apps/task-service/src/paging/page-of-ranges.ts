@@ -1,26 +1,27 @@
 /**
- * A list whose rows lie in several ranges of one index: first the columns that say which range, then the
- * instant, then the identifier.
+ * A list that is read from several ranges of one index. The index has the columns that identify the range,
+ * then the instant, then the identifier.
  */
 export interface RangedList {
   readonly table: string;
   readonly instant: string;
   readonly id: string;
-  /** FROM items that give one row per range. */
+  /** FROM items that return one row per range. */
   readonly sources: string;
-  /** The columns that say which range, and what the sources give for each. */
+  /** The columns that identify a range. */
   readonly columns: readonly string[];
+  /** The columns of the sources with the values of `columns`. */
   readonly keys: readonly string[];
-  /** What the rows of a range must also be. */
+  /** Further condition on the rows. */
   readonly filter?: string | undefined;
 }
 
 /**
- * Ids of the first `:limit` rows after (`:afterInstant`, `:afterId`) and before `:beforeInstant`, as an SQL
- * array: the first of each range, and of these the first. Each range is read by the index in its order, so a
- * list costs what it shows, whether one range has most of the rows or none. Rows are compared whole, not key
- * by key with `=`: of a key that comes from a list PostgreSQL expects as many rows as the average one has,
- * and while much of the table is not yet vacuumed it then reads all there are and sorts them.
+ * Builds SQL for an array of the ids of the first `:limit` rows after (`:afterInstant`, `:afterId`) and
+ * before `:beforeInstant`: the first rows of each range, merged. Each range is read in index order, so a page
+ * costs what it returns, even if one range has most of the rows or none. Conditions are row comparisons
+ * instead of `=` per key: for a key from a list PostgreSQL expects as many rows as an average key has, and
+ * while much of the table is not vacuumed yet it would read all rows and sort them.
  */
 export function pageOfFewRanges(list: RangedList): string {
   return `ARRAY(
@@ -30,10 +31,10 @@ export function pageOfFewRanges(list: RangedList): string {
 }
 
 /**
- * The same for a thousand ranges, of which a page could otherwise read `:limit` rows each. Only the `:limit`
- * ranges that begin first can be on the page. Of each of them `:few` rows are read, and more only where the
- * page may need them. `:few` is the root of `:limit`: then the rows of the second and of the third read
- * together are fewest.
+ * Builds the same SQL for up to a thousand ranges, without reading `:limit` rows of each. Only the `:limit`
+ * ranges with the earliest first rows can be on the page. Reads `:few` rows of each of them, and more only
+ * where the page may need them. `:few` is the square root of `:limit`, which minimises the rows that the
+ * second and third step read together.
  */
 export function pageOfManyRanges(list: RangedList): string {
   const keys = list.keys.join(', ');
@@ -76,7 +77,7 @@ function orderOf({ columns, instant, id }: RangedList): string {
   return [...columns, instant, id].join(', ');
 }
 
-/** How many rows of each of many ranges are read at first. */
+/** Returns how many rows of each of many ranges are read at first. */
 export function fewOf(limit: number): number {
   return Math.ceil(Math.sqrt(limit));
 }

@@ -10,13 +10,13 @@ import { ProblemResponse, RESPONSE_HEADERS } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
 
-/** Limits that a well-formed request goes beyond: 422, each with a type of its own. */
+/** Limits that a well-formed request may exceed: status 422, each with its own type. */
 const LIMITS = {
   'completed-in-the-future': 'completedAt must not be in the future.',
   'completed-before-creation': 'completedAt must not be more than 366 days before the instance was made.',
   'schedule-too-frequent': 'The schedule occurs more often than your limit allows.',
   'schedule-limit-reached': 'The facility has reached its limit of active schedules.',
-  'instance-limit-reached': 'The facility would have more pending task instances than it may have.',
+  'instance-limit-reached': 'The facility would exceed its limit of pending task instances.',
   'schedule-not-evaluable':
     'The schedule, its time zone or its dates cannot be evaluated by this release; `error` says which. Give another value.',
   'schedule-ends-before-start': 'endDate must not be before startDate.',
@@ -31,7 +31,7 @@ const limitProblem = ([name, detail]: [string, string]) => [
 const SPAN_TOO_LONG = { to: ['must be at most ten years after from'] };
 const END_IN_THE_PAST = { endDate: ['must not be in the past'] };
 
-/** Every reason for which the service refuses a request, with the response that says so. */
+/** Reasons for which the service rejects a request, and their responses. */
 const TASK_PROBLEMS = {
   ...(Object.fromEntries(Object.entries(LIMITS).map(limitProblem)) as Record<
     keyof typeof LIMITS,
@@ -69,7 +69,7 @@ const TASK_PROBLEMS = {
   'too-many-changes-at-once': {
     status: 429,
     type: 'urn:platform:problem:too-many-changes-at-once',
-    detail: 'Too many changes of the same thing, or by the same caller, are under way.',
+    detail: 'Too many changes of the same resource, or by the same caller, are under way.',
   },
   'too-many-reads-at-once': {
     status: 429,
@@ -80,15 +80,16 @@ const TASK_PROBLEMS = {
   'calendar-still-named': {
     status: 503,
     type: 'urn:platform:problem:calendar-still-named',
-    detail: 'Many removed schedules name the calendar. Some have forgotten it; the next request goes on.',
+    detail:
+      'Many removed schedules name the calendar. Some have been updated; repeat the request to continue.',
   },
   'outcome-unknown': {
     status: 503,
     type: 'urn:platform:problem:outcome-unknown',
     detail:
-      'The database connection was lost while the change was being stored, and somebody else has changed the same thing since. It may have been carried out: read before you repeat it.',
+      'The database connection was lost while the change was being stored, and another client has changed the same resource since. The change may have been committed: read the resource before you repeat it.',
   },
-  'changes-busy': { status: 503, detail: 'Changes and creations find no turn at the moment. Try again.' },
+  'changes-busy': { status: 503, detail: 'Too many changes and creations are under way. Try again.' },
   'schedule-removed': { status: 409, detail: 'The schedule is removed, for good.' },
   'schedule-changed': { status: 412, detail: 'The schedule is not in the state that If-Match asks for.' },
   'instance-not-cancellable': {
@@ -119,7 +120,7 @@ export type TaskErrorReason = keyof typeof TASK_PROBLEMS;
 
 export class TaskError extends Error {
   override readonly name = 'TaskError';
-  /** When the request may succeed; null where nobody knows. */
+  /** Seconds after which the request may succeed; null if unknown. */
   readonly retryAfterSeconds: number | null;
 
   constructor(
@@ -132,11 +133,11 @@ export class TaskError extends Error {
 }
 
 // Details of the problems for a caller whose request over the bus got no reply.
-export const NO_REPLY = 'No answer came over the bus in time.';
+export const NO_REPLY = 'No reply came over the bus in time.';
 export const FAULTED = 'The request failed on the other side of the bus.';
 export const BUS_DOWN = 'The message broker cannot be reached right now.';
 
-/** Maps this service's own errors to problems; the libraries map theirs. */
+/** Maps this service's errors to problems. The base class maps those of the libraries. */
 @Catch()
 export class TaskProblemFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
@@ -151,7 +152,7 @@ function taskProblem({ reason, retryAfterSeconds }: TaskError): Problem {
   return { ...problem, headers: { 'Retry-After': String(retryAfterSeconds) } };
 }
 
-/** The problem for a caller whose request over the bus got no reply. */
+/** Returns the problem for a caller whose request over the bus got no reply. */
 function busProblem(error: unknown): Problem | null {
   if (error instanceof RequestTimeoutError) return problems.gatewayTimeout(NO_REPLY).problem;
   if (error instanceof RequestFaultedError) return problems.badGateway(FAULTED).problem;
@@ -162,12 +163,12 @@ function busProblem(error: unknown): Problem | null {
   return isDown ? problems.serviceUnavailable(BUS_DOWN).problem : null;
 }
 
-/** Description of 400. */
+/** Description of the 400 response. */
 const INVALID_REQUEST = 'The request is not valid; `errors` tells why.';
 
 /**
- * Documents the response that refuses a request for these reasons, which have the same status.
- * @param instance the path of the example
+ * Documents the response that rejects a request for these reasons, which all have the same status.
+ * @param instance path of the example
  */
 export function TaskProblemResponse(
   description: string,
@@ -183,11 +184,11 @@ export function TaskProblemResponse(
   return ProblemResponse(status, description, Object.fromEntries(reasons.map(example)), headers);
 }
 
-/** Documents 403 of a route whose caller must reach the facility. */
+/** Documents the 403 of a route that checks access to the facility. */
 export const ForbiddenResponse = (instance: string): MethodDecorator =>
   TaskProblemResponse('The token or its facilities do not allow this.', instance, 'facility-not-permitted');
 
-/** Documents 400 for a field that is not valid. */
+/** Documents the 400 for an invalid field. */
 export const InvalidFieldResponse = (instance: string, field: string, message: string): MethodDecorator =>
   ProblemResponse(400, INVALID_REQUEST, {
     field: {

@@ -5,8 +5,8 @@ import type { ExaminedSchedule, ScheduleSpan } from './reconciliation.repository
 type Span = Omit<ScheduleSpan, 'scheduleId'>;
 
 /**
- * The dates that the schedules leave out, each in the zone of its schedule. Schedules with the same calendar
- * and zone are computed once.
+ * Returns the spans of the dates that the schedules' calendars exclude, in the time zone of each schedule.
+ * Computed once per calendar and zone.
  */
 export function excludedSpans(schedules: readonly ExaminedSchedule[]): ScheduleSpan[] {
   const known = new Map<string, Span[]>();
@@ -31,7 +31,7 @@ function spansOf({ excludedDates, timeZone: zoneName }: ExaminedSchedule): Span[
   });
 }
 
-/** Null for a zone that this runtime does not know: generation tells of that. */
+/** Returns null for a zone that this runtime does not know; generation reports that. */
 function zoneOf(name: string): TimeZone | null {
   try {
     return timeZone(name);

@@ -3,13 +3,13 @@ import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import { GenerationPositions } from './generation-positions.service';
 
-/** A schedule may be older than the trigger of its facility by so much. */
+/** Minutes after its creation during which a schedule's facility may lack a trigger. */
 const GRACE_MINUTES = 60;
 const LOGGED_FINDINGS = 100;
 
 /**
  * Corrects the positions of triggers and of generation once an hour, and counts facilities for which nothing
- * is generated. Each replica examines all of them, so that each reports the same count.
+ * is generated. Every replica examines everything, so that all report the same count.
  */
 @Injectable()
 export class GenerationPositionsJob extends RecurringJob {
@@ -29,7 +29,7 @@ export class GenerationPositionsJob extends RecurringJob {
     );
   }
 
-  /** Gives how many findings there were. */
+  /** Returns the number of findings. */
   async run(): Promise<number> {
     const isStopping = (): boolean => this.stopping;
     const found = await this.positions.reconcile({ applies: true, graceMinutes: GRACE_MINUTES, isStopping });

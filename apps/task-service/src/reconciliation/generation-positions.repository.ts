@@ -5,26 +5,29 @@ import { DataSource } from 'typeorm';
 import type { RecurrenceText } from '../schedules/recurrence';
 import type { TriggerPlan } from '../scheduler/triggers.repository';
 
-/** A schedule that is Active, and what may be wrong with how far it is generated. */
+/** An Active schedule whose position may be wrong. */
 export interface PositionedSchedule extends Omit<RecurrenceText, 'excludedDates'> {
   readonly scheduleId: string;
   readonly facilityId: number;
   readonly calendarId: string | null;
   readonly generatedUntil: Date;
   readonly now: Date;
-  /** No trigger generates its instances, and no business unit let go of its facility. */
+  /** Whether its facility has no trigger although no business unit has deactivated it. */
   readonly isWithoutTrigger: boolean;
-  /** It is generated beyond the horizon: a rare trigger needs that, or a clock was ahead. */
+  /**
+   * Whether it is generated beyond the horizon, because the trigger fires rarely, or because a clock was
+   * ahead.
+   */
   readonly isFarAhead: boolean;
 }
 
-/** A page of rows in the order of their keys; `last` is null at the end. */
+/** A page of rows ordered by key. `last` is the key of the last row examined; null at the end. */
 export interface Page<Row, Key> {
   readonly rows: Row[];
   readonly last: Key | null;
 }
 
-/** A trigger's next fire and where it should be. */
+/** A trigger's next fire and the expected one. */
 export interface Misplacement {
   readonly facilityId: number;
   readonly nextFireAt: Date;
@@ -33,10 +36,10 @@ export interface Misplacement {
 
 const SCHEDULES_PER_PAGE = 1_000;
 const TRIGGERS_PER_PAGE = 10_000;
-/** A trigger that is due sooner corrects itself soon enough. */
+/** Triggers whose next fire is sooner than this are not checked, because that fire corrects them. */
 const TOLERANCE = '25 hours';
 
-// Hand-written SQL: each row costs a few probes of an index.
+// Hand-written SQL: a few index probes per row.
 const SCHEDULES = `
   WITH page AS MATERIALIZED (
     SELECT * FROM task.schedules WHERE schedule_id > $1 ORDER BY schedule_id LIMIT ${String(SCHEDULES_PER_PAGE)}
@@ -56,7 +59,7 @@ const SCHEDULES = `
   FROM (SELECT) AS always LEFT JOIN examined ON is_far_ahead OR is_without_trigger
   ORDER BY schedule_id`;
 
-// Hand-written SQL: a page of the table, of which few rows are shown.
+// Hand-written SQL: reads a page of the table and returns the few suspicious rows.
 const TRIGGERS = `
   WITH page AS MATERIALIZED (
     SELECT * FROM task.triggers WHERE facility_id > $1 ORDER BY facility_id LIMIT ${String(TRIGGERS_PER_PAGE)}
@@ -67,8 +70,8 @@ const TRIGGERS = `
   LEFT JOIN page ON state <> 'ERROR' AND next_fire_at > now() + interval '${TOLERANCE}'
   ORDER BY facility_id`;
 
-// Hand-written SQL: in a batch, and only where nobody else was faster or is at it. A fire dated ahead of now
-// is from the clock that was wrong.
+// Hand-written SQL: updates a batch. Skips triggers that another transaction has locked or changed. Clears a
+// previous fire in the future: the wrong clock dated it.
 const MOVE_TRIGGERS = `
   WITH free AS MATERIALIZED (
     SELECT facility_id FROM task.triggers WHERE facility_id = ANY ($1) ORDER BY facility_id FOR UPDATE SKIP LOCKED
@@ -79,11 +82,11 @@ const MOVE_TRIGGERS = `
     JOIN free USING (facility_id)
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id AND trigger.next_fire_at = plan.next_fire_at`;
 
-// What was withdrawn is in another table: its instant is free.
+// ONLY: released instances are in another table, and their instants are free.
 const DUE_INSTANTS = `
   SELECT due_at AS "dueAt" FROM ONLY task.instances WHERE schedule_id = $1 AND due_at > $2 AND due_at <= $3`;
 
-// Hand-written SQL: only where nobody else was faster or is at it.
+// Hand-written SQL: skips a schedule that another transaction has locked or changed.
 const RESET_GENERATED = `
   UPDATE task.schedules SET generated_until = now() WHERE schedule_id = (
     SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND generated_until = $2 FOR NO KEY UPDATE SKIP LOCKED)`;
@@ -91,12 +94,12 @@ const RESET_GENERATED = `
 const DATES = `
   SELECT excluded_dates AS dates FROM task.calendars WHERE calendar_id = $1`;
 
-/** What reconciliation reads and writes of the positions of triggers and of generation. */
+/** Reads and repairs the positions of triggers and of generation. */
 @Injectable()
 export class GenerationPositionsRepository {
   constructor(@InjectDataSource() readonly dataSource: DataSource) {}
 
-  /** Of the next thousand schedules, those with something suspicious. */
+  /** Reads the next 1,000 schedules. Returns those that are suspicious. */
   async schedules(
     after: string,
     { graceMinutes, horizonDays }: { graceMinutes: number; horizonDays: number },
@@ -105,12 +108,12 @@ export class GenerationPositionsRepository {
     return pageOf(await this.dataSource.query(SCHEDULES, values), 'scheduleId');
   }
 
-  /** Of the next ten thousand triggers, those whose next fire is more than a day ahead. */
+  /** Reads the next 10,000 triggers. Returns those whose next fire is more than a day ahead. */
   async triggers(after: number): Promise<Page<TriggerPlan & { now: Date }, number>> {
     return pageOf(await this.dataSource.query(TRIGGERS, [after]), 'facilityId');
   }
 
-  /** Gives those that PostgreSQL refuses. */
+  /** Sets the next fire of triggers. Returns those that PostgreSQL rejected. */
   moveTriggers(misplaced: readonly Misplacement[]): Promise<RefusedItem<Misplacement>[]> {
     return inTransaction(this.dataSource, 'READ COMMITTED', (manager) =>
       inParts(manager, misplaced, (savepoint, some) =>
@@ -123,13 +126,13 @@ export class GenerationPositionsRepository {
     );
   }
 
-  /** Instants of the schedule's instances in (`after`, `until`], but for withdrawn ones. */
+  /** Returns the due instants of the schedule's instances in (`after`, `until`], without released ones. */
   async dueInstants(scheduleId: string, after: Date, until: Date): Promise<Date[]> {
     const rows = await this.dataSource.query<{ dueAt: Date }[]>(DUE_INSTANTS, [scheduleId, after, until]);
     return rows.map(({ dueAt }) => dueAt);
   }
 
-  /** Has the schedule generated again from now on; what exists is not made twice. */
+  /** Makes generation restart from now. Existing instances are not created again. */
   async resetGenerated({
     scheduleId,
     generatedUntil,
@@ -144,7 +147,7 @@ export class GenerationPositionsRepository {
   }
 }
 
-/** Without any suspicious row there is one that tells how far the page went. */
+/** The query returns at least one row, which carries `last` even if no row is suspicious. */
 function pageOf<Row, Key>(rows: readonly (Row & { last: Key | null })[], key: keyof Row): Page<Row, Key> {
   return { rows: rows.filter((row) => row[key] !== null), last: rows[0]?.last ?? null };
 }

@@ -10,34 +10,35 @@ import { dueBetween, recurrenceOf } from '../schedules/recurrence';
 import { timeZone } from '../schedules/time-zone';
 import { GenerationPositionsRepository, type PositionedSchedule } from './generation-positions.repository';
 
-/** A position that a wrong clock left behind, or a facility for which nothing is generated. */
+/** A position that a wrong clock has left, or a facility for which nothing is generated. */
 export interface PositionFinding {
   readonly problem:
     'next fire beyond the next occurrence' | 'generated beyond its instances' | 'facility without trigger';
   readonly facilityId: number;
-  /** Of the schedule; of a trigger its facility. */
+  /** Id of the schedule; for a trigger, of its facility. */
   readonly id: string;
   readonly repair: string;
 }
 
 interface PositionOptions {
-  /** False: it only looks. */
+  /** Whether to repair; otherwise only report. */
   readonly applies: boolean;
-  /** What is younger may still be on its way. */
+  /** Minutes for which a new schedule is ignored, because its trigger may not be created yet. */
   readonly graceMinutes: number;
   readonly isStopping?: () => boolean;
 }
 
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
-/** Occurrences of a schedule that are compared with its instances. */
+/** Maximum occurrences of a schedule that are compared with its instances. */
 const COMPARED_OCCURRENCES = 1_000;
 const MAX_FINDINGS = 10_000;
 const GENERATED_AGAIN = 'generated again with the next fire';
 
 /**
- * Finds what a clock that was ahead for a time has left: triggers that fire in a year only, and schedules
- * that count as generated although instances are missing. Every repair may come twice, and whoever is faster
- * wins. Facilities without a trigger are found too; only an operator can judge whether that is meant.
+ * Repairs the effects of a clock that was ahead for a time: triggers whose next fire is far in the future,
+ * and schedules that count as generated although instances are missing. Each repair is idempotent and skips
+ * rows that another transaction has changed. Facilities without a trigger are only reported: an operator must
+ * judge whether that is intended.
  */
 @Injectable()
 export class GenerationPositions {
@@ -60,7 +61,7 @@ export class GenerationPositions {
         const expectedAt = expectedFire(trigger, trigger.now);
         const secondAt = expectedAt === null ? null : expectedFire(trigger, expectedAt);
         if (expectedAt === null || secondAt === null) return [];
-        // Generation covers two fires: one that is left out costs nothing.
+        // Tolerates one skipped fire: generation covers the time up to the second fire.
         return trigger.nextFireAt > secondAt ? [{ ...trigger, expectedAt }] : [];
       });
       const refused = applies && misplaced.length > 0 ? await this.positions.moveTriggers(misplaced) : [];
@@ -92,7 +93,7 @@ export class GenerationPositions {
       for (const schedule of page.rows) {
         const { facilityId, scheduleId } = schedule;
         if (findings.length >= MAX_FINDINGS) break;
-        if (schedule.isWithoutTrigger && !reported.has(facilityId) && goesOn(schedule)) {
+        if (schedule.isWithoutTrigger && !reported.has(facilityId) && occursWithinAYear(schedule)) {
           reported.add(facilityId);
           findings.push({
             problem: 'facility without trigger',
@@ -111,7 +112,7 @@ export class GenerationPositions {
     return findings;
   }
 
-  /** Tells what came of it. */
+  /** Resets the position of a schedule. Returns the outcome, for the finding. */
   private async resetGenerated(schedule: PositionedSchedule): Promise<string> {
     try {
       await this.positions.resetGenerated(schedule);
@@ -122,14 +123,14 @@ export class GenerationPositions {
     }
   }
 
-  /** An instance is missing within the horizon although generation has passed it. */
+  /** Returns whether an instance is missing within the horizon although generation has passed it. */
   private async hasGap(schedule: PositionedSchedule): Promise<boolean> {
     const { now, facilityId, scheduleId, generatedUntil } = schedule;
     const { fire } = await this.positions.dataSource.transaction((manager) =>
       this.triggers.findNextFire(manager, facilityId),
     );
     const secondFire = fire === null ? null : findSecondFire(fire, now);
-    // A rare trigger has it generated up to there.
+    // A trigger that fires rarely makes generation go up to its second fire.
     if (secondFire !== null && generatedUntil.getTime() <= secondFire.getTime() + DAY_MS) return false;
     const excludedDates = await this.positions.excludedDates(schedule.calendarId);
     const until = new Date(now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS);
@@ -142,29 +143,29 @@ export class GenerationPositions {
   }
 }
 
-/** Null for a trigger that cannot be evaluated: its fire tells of that. */
+/** Returns the fire after `now`. Null for a trigger that cannot be evaluated; its next fire reports that. */
 function expectedFire(
   { schedule, timeZone: zone, jitterSeconds }: { schedule: string; timeZone: string; jitterSeconds: number },
   now: Date,
 ): Date | null {
-  return evaluated(() => nextFireAfter(now, jitterSeconds, parseCronExpression(schedule), timeZone(zone)));
+  return valueOrNull(() => nextFireAfter(now, jitterSeconds, parseCronExpression(schedule), timeZone(zone)));
 }
 
-function goesOn(schedule: PositionedSchedule): boolean {
+function occursWithinAYear(schedule: PositionedSchedule): boolean {
   const inAYear = new Date(schedule.now.getTime() + 366 * DAY_MS);
   return occurrencesOf({ ...schedule, excludedDates: null }, inAYear, 1).length > 0;
 }
 
-/** None for a schedule that cannot be evaluated: generation tells of that. */
+/** Returns the next occurrences. Empty for a schedule that cannot be evaluated; generation reports that. */
 function occurrencesOf(
   schedule: PositionedSchedule & { excludedDates: readonly string[] | null },
   until: Date,
   limit: number,
 ): Date[] {
-  return evaluated(() => dueBetween(recurrenceOf(schedule), schedule.now, until, limit)) ?? [];
+  return valueOrNull(() => dueBetween(recurrenceOf(schedule), schedule.now, until, limit)) ?? [];
 }
 
-function evaluated<T>(evaluate: () => T): T | null {
+function valueOrNull<T>(evaluate: () => T): T | null {
   try {
     return evaluate();
   } catch (error) {

@@ -3,10 +3,10 @@ import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import { ReconciliationService } from './reconciliation.service';
 
-/** Longer than any retry of a message that is still on its way. */
+/** Minutes for which new rows are skipped: longer than all retries of a message. */
 const GRACE_MINUTES = 60;
 
-/** Reconciles once an hour. A replica that comes while another one is at it leaves it the work. */
+/** Reconciles once an hour. A replica skips the work while another process is reconciling. */
 @Injectable()
 export class ReconciliationJob extends RecurringJob {
   private readonly log = new Logger(ReconciliationJob.name);
@@ -18,7 +18,7 @@ export class ReconciliationJob extends RecurringJob {
     super(HOUR_MS, metrics);
   }
 
-  /** Gives how many repairs there were. */
+  /** Returns the number of findings. */
   async run(): Promise<number> {
     const isStopping = (): boolean => this.stopping;
     const options = { applies: true, graceMinutes: GRACE_MINUTES, waits: false, isStopping };

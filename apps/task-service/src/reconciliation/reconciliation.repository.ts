@@ -5,46 +5,46 @@ import type { EntityManager } from 'typeorm';
 import { calendarsOf } from '../schedules/generating-schedules.repository';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 
-/** A schedule and what may be wrong with it; null: nothing, and the dates of its calendar are not read. */
+/** A schedule and its suspected inconsistency. If `suspicion` is null, `excludedDates` is null as well. */
 export interface ExaminedSchedule extends GeneratingSchedule {
   readonly facilityId: number;
   readonly suspicion: 'nothing-generated' | 'inactive' | null;
-  /** It is Active, and its calendar has not changed within the grace period. */
+  /** Whether it is Active and its calendar has not changed within the grace period. */
   readonly followsCalendar: boolean;
   readonly now: Date;
 }
 
-/** A date of a schedule's calendar, in the zone of the schedule. */
+/** The span of an excluded date, in the time zone of the schedule. */
 export interface ScheduleSpan {
   readonly scheduleId: string;
   readonly from: Date;
-  /** Not part of it. */
+  /** End, exclusive. */
   readonly until: Date;
 }
 
-/** What is of a trigger or an event that only an operator can judge. */
+/** A trigger or an event that only an operator can judge. */
 export interface Leftover {
   readonly facilityId: number;
   readonly id: string;
 }
 
-/** A trigger that waits or is paused, and when it fires. */
+/** A trigger that is not in ERROR, and its settings. */
 export interface FiringTrigger extends Leftover {
   readonly schedule: string;
   readonly timeZone: string;
 }
 
 /**
- * Of the advisory lock under which one process at a time reconciles. Any fixed number that nothing else uses.
+ * Key of the advisory lock that lets one process at a time reconcile. Any constant that no other code uses.
  */
 const LOCK_KEY = 0x7265_636f;
 const TRIGGERS_PER_PAGE = 10_000;
 export const MAX_LEFTOVERS = 10_000;
 
-// Hand-written SQL: each row costs one or two probes of an index, so that all schedules can be examined every
-// hour; a sub-query with a limit is looked up for each, EXISTS may read the other table as a whole. The order
-// keeps to the index: where nearly all instances are of one schedule, each probe would read them all. An
-// Active schedule is to have instances; where its facility has a trigger, they are to reach past now.
+// Hand-written SQL: one or two index probes per row, so that all schedules can be examined every hour. A
+// sub-query with LIMIT is evaluated per row; EXISTS might scan the whole other table. Its ORDER BY matches
+// the index: otherwise, where nearly all instances belong to one schedule, each probe might read them all. An
+// Active schedule must have instances; if its facility has a waiting trigger, they must reach past now.
 const EXAMINE = `
   SELECT schedule_id AS "scheduleId", facility_id::float8 AS "facilityId", schedule, time_zone AS "timeZone", start_date AS "startDate",
     end_date AS "endDate", calendar_id AS "calendarId", generated_until AS "generatedUntil",
@@ -69,10 +69,11 @@ const NEXT_SCHEDULE = `
   SELECT facility_id::float8 AS "facilityId", schedule_id AS id FROM task.schedules WHERE schedule_id > $1
   ORDER BY schedule_id LIMIT 1`;
 
-/** Dates of a calendar that are examined: the next ones. Those that follow are examined in time. */
+/** Number of a calendar's next dates that are examined. Later dates are examined in later runs. */
 const DATES_EXAMINED = 60;
 
-// Hand-written SQL: a calendar may have thousands of dates. In some zone yesterday goes on.
+// Hand-written SQL: a calendar may have thousands of dates. Starts with yesterday (UTC), which is still today
+// in some time zones.
 const NEXT_EXCLUDED_DATES = `
   SELECT calendar_id AS "calendarId", ARRAY(
     SELECT date FROM unnest(excluded_dates) AS date
@@ -80,8 +81,8 @@ const NEXT_EXCLUDED_DATES = `
     ORDER BY date COLLATE "C" LIMIT ${String(DATES_EXAMINED)}) AS dates
   FROM task.calendars WHERE calendar_id = ANY ($1)`;
 
-// Hand-written SQL: a probe of an index for each span, of all schedules of a page at once. A change that is
-// carried out in steps has still to come to some of them.
+// Hand-written SQL: one index probe per span, for all schedules of a page at once. Skips schedules with an
+// unfinished release, whose steps have not cancelled all instances yet.
 const FIRST_PENDING_IN = `
   SELECT span.schedule_id AS "scheduleId", due.due_at AS "dueAt"
   FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) AS span (schedule_id, from_at, until_at),
@@ -92,8 +93,8 @@ const FIRST_PENDING_IN = `
     ) AS due
   WHERE NOT EXISTS (SELECT 1 FROM task.releases AS release WHERE release.schedule_id = span.schedule_id)`;
 
-// Hand-written SQL: only where nobody is at it.
-const FORGET_REVISION = `
+// Hand-written SQL: skips a schedule that another transaction has locked.
+const CLEAR_REVISION = `
   UPDATE task.schedules SET calendar_revision = NULL WHERE schedule_id = (
     SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND status = 'Active' FOR NO KEY UPDATE SKIP LOCKED)`;
 
@@ -116,14 +117,15 @@ const EVENTS_OF_OTHER_TYPES = `
   WHERE parked_at IS NULL AND message_type <> ALL ($1::text[])
   ORDER BY partition, sequence LIMIT ${String(MAX_LEFTOVERS)}`;
 
-/** What reconciliation reads across the service's tables. */
+/** Queries of reconciliation, across the service's tables. */
 @Injectable()
 export class ReconciliationRepository {
   constructor(@InjectDataSource() readonly dataSource: DataSource) {}
 
   /**
-   * Keeps other processes from reconciling until the transaction ends; false when one is at it.
-   * @param waits for that one
+   * Locks out other processes that reconcile until the transaction ends. Returns false if another one is
+   * running.
+   * @param waits whether to wait for that one
    */
   async lock(manager: EntityManager, waits: boolean): Promise<boolean> {
     const lock = waits ? 'pg_advisory_xact_lock($1) IS NOT NULL' : 'pg_try_advisory_xact_lock($1)';
@@ -132,8 +134,9 @@ export class ReconciliationRepository {
   }
 
   /**
-   * The next schedules by id, at most `limit`.
-   * @param graceMinutes what was made later may still be on its way
+   * Returns the next schedules by id, at most `limit`.
+   * @param graceMinutes minutes for which new rows are not suspected, because a message may still be on its
+   * way
    */
   async examine(
     manager: EntityManager,
@@ -156,7 +159,7 @@ export class ReconciliationRepository {
     });
   }
 
-  /** The next dates that the calendars exclude, by the id of the calendar. */
+  /** Returns the next dates that the calendars exclude, by calendar id. */
   async nextExcludedDates(
     manager: EntityManager,
     calendarIds: ReadonlySet<string>,
@@ -168,7 +171,7 @@ export class ReconciliationRepository {
     return new Map(rows.map(({ calendarId, dates }) => [calendarId, dates]));
   }
 
-  /** The first pending instance to come of a schedule within each span. */
+  /** Returns the first future pending instance within each span. */
   firstPendingIn(
     manager: EntityManager,
     spans: readonly ScheduleSpan[],
@@ -180,18 +183,18 @@ export class ReconciliationRepository {
     ]);
   }
 
-  /** Has generation follow the calendar of an Active schedule anew, as if it had changed. */
-  async forgetRevision(manager: EntityManager, scheduleId: string): Promise<void> {
-    await manager.query(FORGET_REVISION, [scheduleId]);
+  /** Makes generation apply the calendar of an Active schedule again, as if it had changed. */
+  async clearCalendarRevision(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.query(CLEAR_REVISION, [scheduleId]);
   }
 
-  /** Locks a schedule and gives its status; null when it is Active by now. */
+  /** Locks a schedule and returns its status; null if it has become Active. */
   async lockInactive(manager: EntityManager, scheduleId: string): Promise<'Paused' | 'Removed' | null> {
     const rows = await manager.query<{ status: 'Paused' | 'Removed' }[]>(LOCK_INACTIVE, [scheduleId]);
     return rows[0]?.status ?? null;
   }
 
-  /** The next schedule by id; null after the last. Hand-written SQL: nothing else of it is read. */
+  /** Returns the next schedule by id, or null after the last. Hand-written SQL: reads only two columns. */
   async nextSchedule(after: string): Promise<Leftover | null> {
     const rows = await this.dataSource.query<Leftover[]>(NEXT_SCHEDULE, [after]);
     return rows[0] ?? null;
@@ -201,12 +204,12 @@ export class ReconciliationRepository {
     return this.dataSource.query(TRIGGERS_WITHOUT_BUSINESS_UNIT);
   }
 
-  /** The next page of triggers that are not in ERROR, by facility; the one after the last is empty. */
+  /** Returns the next page of triggers that are not in ERROR, by facility. Empty after the last. */
   firingTriggers(afterFacility: number): Promise<FiringTrigger[]> {
     return this.dataSource.query(FIRING_TRIGGERS, [afterFacility]);
   }
 
-  /** Waiting events of types that this release does not publish. */
+  /** Returns waiting events of types that this release does not publish. */
   eventsOfOtherTypes(knownTypes: readonly string[]): Promise<Leftover[]> {
     return this.dataSource.query(EVENTS_OF_OTHER_TYPES, [knownTypes]);
   }

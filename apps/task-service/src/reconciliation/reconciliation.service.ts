@@ -21,7 +21,7 @@ import {
   ReconciliationRepository,
 } from './reconciliation.repository';
 
-/** Something that does not fit together, and what is done about it. */
+/** An inconsistency and its repair. */
 export interface Finding {
   readonly problem:
     | 'schedule without instances'
@@ -33,40 +33,40 @@ export interface Finding {
     | 'schedule that cannot be evaluated'
     | 'check that failed';
   readonly facilityId: number;
-  /** Of the schedule or the event; of a trigger its name. */
+  /** Id of the schedule or event; for a trigger, its name. */
   readonly id: string;
   readonly repair: string;
 }
 
 export interface ReconciliationOptions {
-  /** False: it only looks. */
+  /** Whether to repair; otherwise only report. */
   readonly applies: boolean;
-  /** What is younger may still be on its way. */
+  /** Minutes for which new rows are not suspected, because a message may still be on its way. */
   readonly graceMinutes: number;
-  /** Waits for another process that reconciles; else it leaves the work to that one. */
+  /** Whether to wait for another process that reconciles; otherwise skip the work. */
   readonly waits: boolean;
   readonly isStopping?: () => boolean;
-  /** Told how many schedules were examined. */
+  /** Called with the number of schedules examined so far. */
   readonly progress?: (examined: number) => void;
 }
 
 interface ReconciledPage {
   readonly findings: Finding[];
   readonly examined: number;
-  /** The last schedule of the page; absent when there was none, or another process is at it. */
+  /** Last schedule of the page; absent if the page is empty or another process is reconciling. */
   readonly last?: string;
 }
 
 type GenerationConfig = Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS' | 'GENERATION_CATCH_UP_DAYS'>;
 
 const PAGE_SIZE = 1_000;
-/** A page that the database does not read in time is taken in so many parts, and each of these likewise. */
-const PARTS = 10;
+/** Factor by which a page is made smaller each time the database times out on it. */
+const SHRINK_FACTOR = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Finds what a lost message or a restored database left undone, and does it again. Every repair may come
- * twice. Each is done by itself: one that fails is named, and stops no other.
+ * Finds the effects of a lost message or a restored database, and repairs them. Each repair is idempotent and
+ * independent: a failed one is reported and does not stop the others.
  */
 @Injectable()
 export class ReconciliationService {
@@ -78,8 +78,8 @@ export class ReconciliationService {
   ) {}
 
   /**
-   * Examines every schedule, a thousand in a transaction, fewer where these take too long. One that does by
-   * itself is named.
+   * Examines every schedule, 1,000 per transaction, or fewer if the database times out. A schedule whose
+   * examination alone times out is reported.
    */
   async reconcileSchedules(options: ReconciliationOptions): Promise<Finding[]> {
     const { isStopping = () => false, progress = () => undefined } = options;
@@ -94,7 +94,7 @@ export class ReconciliationService {
     return findings;
   }
 
-  /** The page behind a schedule, or as much of it as the database reads in time. */
+  /** Examines the page after a schedule, or as much of it as the database reads in time. */
   private async reconcileNext(
     after: string,
     options: ReconciliationOptions,
@@ -106,7 +106,7 @@ export class ReconciliationService {
       );
     } catch (error) {
       if (!isStatementTimeout(error)) throw error;
-      if (limit > 1) return this.reconcileNext(after, options, limit / PARTS);
+      if (limit > 1) return this.reconcileNext(after, options, limit / SHRINK_FACTOR);
       const next = await this.repository.nextSchedule(after);
       if (next === null) return { findings: [], examined: 0 };
       const finding = { problem: 'check that failed', ...next, repair: `none: ${errorText(error)}` } as const;
@@ -114,12 +114,15 @@ export class ReconciliationService {
     }
   }
 
-  /** What only an operator can judge: a command may have made the trigger, a newer release the event. */
+  /**
+   * Finds triggers and events that only an operator can judge: a command may have created the trigger, a
+   * newer release may have stored the event.
+   */
   async findLeftovers(): Promise<Finding[]> {
     const [triggers, broken, events] = await Promise.all([
-      findOrName('triggers', () => this.findTriggers()),
-      findOrName('settings of triggers', () => this.findBrokenTriggers()),
-      findOrName('events', () => this.findEvents()),
+      findOrReportFailure('triggers', () => this.findTriggers()),
+      findOrReportFailure('settings of triggers', () => this.findBrokenTriggers()),
+      findOrReportFailure('events', () => this.findEvents()),
     ]);
     return [...triggers, ...broken, ...events];
   }
@@ -133,10 +136,13 @@ export class ReconciliationService {
     }));
   }
 
-  /** Its fire sets such a trigger aside: what fires once a year would be found within a year. */
+  /**
+   * Finds triggers that cannot be evaluated. Their next fire would put them in ERROR, but that may be a year
+   * away.
+   */
   private async findBrokenTriggers(): Promise<Finding[]> {
     const findings: Finding[] = [];
-    const evaluate = rememberingEvaluation();
+    const evaluate = memoisedEvaluation();
     let page = await this.repository.firingTriggers(0);
     while (page.length > 0 && findings.length < MAX_LEFTOVERS) {
       for (const trigger of page) {
@@ -180,7 +186,7 @@ export class ReconciliationService {
     return { findings, examined: page.length, ...(page.length > 0 && { last: page.at(-1)!.scheduleId }) };
   }
 
-  /** The schedules with pending instances to come on dates that their calendar excludes. */
+  /** Returns the schedules with future pending instances on dates that their calendar excludes. */
   private async findOnExcludedDates(
     manager: EntityManager,
     page: readonly ExaminedSchedule[],
@@ -227,8 +233,8 @@ export class ReconciliationService {
   }
 
   /**
-   * What is to be done; null where nothing is.
-   * @param requested facilities whose generation is already requested
+   * Returns the repair of a finding, or null if there is none.
+   * @param requested facilities whose generation has been requested already
    */
   private repairOf(
     { problem }: Finding,
@@ -242,16 +248,16 @@ export class ReconciliationService {
     if (!isOnExcludedDates && (problem !== 'schedule without instances' || requested.has(facilityId)))
       return null;
     return async (manager) => {
-      if (isOnExcludedDates) await this.repository.forgetRevision(manager, scheduleId);
+      if (isOnExcludedDates) await this.repository.clearCalendarRevision(manager, scheduleId);
       if (requested.has(facilityId)) return;
-      // By the message that a trigger's fire sends: its consumer generates for the whole facility what is
-      // missing.
+      // Sends the message that a trigger's fire sends: its consumer generates all missing instances of the
+      // facility.
       await this.outbound.store(manager, [generationRequested(facilityId, { requestedAt: now })]);
       requested.add(facilityId);
     };
   }
 
-  /** In a savepoint, so that what fails undoes nothing else. */
+  /** Repairs in a savepoint, so that a failure undoes nothing else. */
   private async repair(
     manager: EntityManager,
     finding: Finding,
@@ -289,7 +295,10 @@ export class ReconciliationService {
   }
 }
 
-/** True also for a schedule that cannot be evaluated: generation tells of that. */
+/**
+ * Returns whether the schedule is due at the instant. True also for a schedule that cannot be evaluated;
+ * generation reports that.
+ */
 function isDueAt(schedule: ExaminedSchedule, instant: Date): boolean {
   try {
     const before = new Date(instant.getTime() - 1);
@@ -301,15 +310,15 @@ function isDueAt(schedule: ExaminedSchedule, instant: Date): boolean {
 }
 
 /**
- * Tells why a trigger cannot be evaluated; null when it can. Thousands of facilities have the same few
- * settings.
+ * Returns a memoised function that tells why a trigger cannot be evaluated, or null if it can. Thousands of
+ * facilities share the same few settings.
  */
-function rememberingEvaluation(): (trigger: FiringTrigger) => string | null {
+function memoisedEvaluation(): (trigger: FiringTrigger) => string | null {
   const known = new Map<string, string | null>();
   return ({ schedule, timeZone: zone }) => {
     const key = `${schedule}\n${zone}`;
-    const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
+    const cached = known.get(key);
+    if (cached !== undefined) return cached;
     const error = evaluationError(schedule, zone);
     known.set(key, error);
     return error;
@@ -327,8 +336,8 @@ function evaluationError(schedule: string, zone: string): string | null {
   }
 }
 
-/** The findings of one check; that it failed is one. */
-async function findOrName(id: string, find: () => Promise<Finding[]>): Promise<Finding[]> {
+/** Returns the findings of one check. If it fails, the failure is its finding. */
+async function findOrReportFailure(id: string, find: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await find();
   } catch (error) {

@@ -9,7 +9,7 @@ import { BusinessUnitFacilitiesRepository, type NotedUnit } from './business-uni
 import { QUEUES } from './queues';
 import { GenerationTriggersService } from './generation-triggers.service';
 
-/** Waits before the five retries of a business-unit change. Source: task messaging spec, Limits. */
+/** Delays before the five retries of a business-unit change. Source: task messaging spec, Limits. */
 const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * SECOND_MS,
   30 * SECOND_MS,
@@ -18,19 +18,16 @@ const BUSINESS_UNIT_CHANGE_RETRY_DELAYS_MS = [
   5 * MINUTE_MS,
 ] as const;
 
-/**
- * A unit may hold more facilities than one message lists. Their triggers are changed by statements of so
- * many.
- */
+/** Facilities per statement on triggers. A unit may hold more facilities than one message lists. */
 const FACILITIES_PER_STATEMENT = 5_000;
 
 /**
- * Business units hold facilities active. A facility that is held has recurring generation; it ends when the
- * last unit lets go of it.
+ * Applies changes of business units, which hold facilities active. A facility has recurring generation as
+ * long as at least one unit holds it.
  *
- * `Activated` adds facilities, `Updated` carries the whole list of an active unit, `Deactivated` ends all of
- * the unit's. Delayed retries overtake: a change is ignored where a younger one is known, for the pair of
- * unit and facility or for the unit as a whole.
+ * `Activated` adds facilities, `Updated` lists all facilities of an active unit, `Deactivated` ends all of
+ * the unit's. Delayed retries arrive out of order: a change is ignored if a younger one is known, for the
+ * unit-facility pair or for the unit as a whole.
  */
 @Injectable()
 export class BusinessUnitChangeConsumer {
@@ -65,7 +62,10 @@ export class BusinessUnitChangeConsumer {
       await this.deactivate(transaction, change, facilityIds);
   }
 
-  /** A younger list says which facilities the unit has: those, and no others, are activated. */
+  /**
+   * Activates the facilities of the change. If a younger list is known, activates the facilities on that list
+   * instead.
+   */
   private async activate(
     transaction: EntityManager,
     change: BusinessUnitChangeV1,
@@ -86,7 +86,7 @@ export class BusinessUnitChangeConsumer {
     await this.schedule(transaction, change, applicable, conversationId);
   }
 
-  /** The unit has the facilities on the list, and those activated later. */
+  /** Replaces the unit's facilities with those on the list and those activated later. */
   private async replace(
     transaction: EntityManager,
     change: BusinessUnitChangeV1,
@@ -94,14 +94,14 @@ export class BusinessUnitChangeConsumer {
     { listedAt }: NotedUnit,
     conversationId: string | null,
   ): Promise<void> {
-    // All facilities of the change at once: locks taken in two goes could be in another order than somebody
-    // else's.
+    // Locks all facilities in one statement: two statements could acquire the locks in another order than
+    // another transaction, and deadlock.
     await this.facilities.lockWithActive(transaction, change, facilityIds);
     await this.retire(transaction, await this.facilities.endUnlisted(transaction, change, facilityIds));
     await this.addListed(transaction, change, { facilityIds, listedAt }, conversationId);
   }
 
-  /** Facilities that the unit held before keep their triggers as they are. */
+  /** Activates the listed facilities. Those that the unit held before keep their triggers unchanged. */
   private async addListed(
     transaction: EntityManager,
     change: BusinessUnitChangeV1,

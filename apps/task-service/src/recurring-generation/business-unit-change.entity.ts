@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn, Index } from 'typeorm';
 import { BIGINT } from '../fields/fields';
 
-/** A business unit's change as it was applied. */
+/** An applied change of a business unit. */
 abstract class AppliedChange {
   @Column({ name: 'event_id', type: 'uuid' })
   readonly eventId!: string;
@@ -14,8 +14,8 @@ abstract class AppliedChange {
 }
 
 /**
- * The last change of each business unit, for version 0.2. Since then `BusinessUnitFacility` knows it for each
- * facility.
+ * The last change of each business unit, for version 0.2. Later versions store it per facility, in
+ * `BusinessUnitFacility`.
  */
 @Entity('business_unit_changes')
 export class AppliedBusinessUnitChange extends AppliedChange {
@@ -29,14 +29,14 @@ export class AppliedBusinessUnitChange extends AppliedChange {
   @Column({ name: 'change_type', type: 'text' })
   readonly changeType!: string;
 
-  /** The date of the last change that version 0.2 applied. */
+  /** Date of the last change that version 0.2 applied. */
   @Column({ name: 'per_unit_at', type: 'timestamptz', nullable: true })
   readonly perUnitAt!: Date | null;
 }
 
 /**
- * Whether a business unit holds a facility active, by the last change applied to the pair: an older one that
- * arrives later is stale.
+ * Whether a business unit holds a facility active, by the last change applied to the pair. An older change
+ * that arrives later is stale.
  */
 @Entity('business_unit_facilities')
 @Index('business_unit_facilities_active', ['facilityId'], { where: 'is_active' })
@@ -59,36 +59,34 @@ export class BusinessUnitFacility extends AppliedChange {
   readonly isActive!: boolean;
 
   /**
-   * The pair's last `Activated`; '-infinity' when only lists activated it, null when the previous release
-   * wrote it last.
+   * Date of the pair's last `Activated`; '-infinity' if only lists activated it, null if the previous release
+   * wrote the row last.
    */
   @Column({ name: 'activated_at', type: 'timestamptz', nullable: true })
   readonly activatedAt!: Date | number | null;
 }
 
 /**
- * A business unit as its changes left it, whatever order they came in. It keeps out changes of facilities
- * that it has no pair with.
+ * State of a business unit, independent of the order in which its changes arrived. It shows whether a change
+ * is stale even for facilities that have no pair with the unit yet.
  */
 @Entity('business_units')
 export class BusinessUnit {
   @PrimaryColumn({ name: 'business_unit_id', ...BIGINT, primaryKeyConstraintName: 'business_units_pkey' })
   readonly businessUnitId!: number;
 
-  /**
-   * The dates of its activations since the last deactivation, ascending; none while the unit is not active.
-   */
+  /** Dates of its activations since the last deactivation, ascending; empty while the unit is not active. */
   @Column({ type: 'timestamptz', array: true, default: () => `'{}'` })
   readonly activations!: Date[];
 
   @Column({ name: 'deactivated_at', type: 'timestamptz', nullable: true })
   readonly deactivatedAt!: Date | null;
 
-  /** The date of the last `Updated`, which lists all facilities of the unit. */
+  /** Date of the last `Updated`, which lists all facilities of the unit. */
   @Column({ name: 'listed_at', type: 'timestamptz', nullable: true })
   readonly listedAt!: Date | null;
 
-  /** That list: an older activation that comes later must not add others. */
+  /** That list: an older activation that arrives later must not add other facilities. */
   @Column({ name: 'listed_facilities', type: 'bigint', array: true, nullable: true })
   readonly listedFacilities!: string[] | null;
 }

@@ -2,40 +2,44 @@ import { Injectable } from '@nestjs/common';
 import type { BusinessUnitChangeV1 } from '@platform/contracts';
 import type { EntityManager } from 'typeorm';
 
-/** A business unit right after a change was noted for it. */
+/** State of a business unit after a change was recorded. */
 export interface NotedUnit {
-  /** The change is dated more than five minutes ahead of the database's clock. */
+  /** Whether the change is dated more than 5 min ahead of the database's clock. */
   readonly isAhead: boolean;
-  /** A younger deactivation is known: it ended whatever this change does. */
+  /** Whether a younger deactivation is known, which cancels the effect of this change. */
   readonly isDeactivatedLater: boolean;
-  /** The list of a younger `Updated`; null when none is known. */
+  /** List of a younger `Updated`; null if none is known. */
   readonly youngerList: number[] | null;
-  /** The date of the last `Updated`, to the microsecond; null when none is known. */
+  /** Date of the last `Updated`, to the microsecond; null if none is known. */
   readonly listedAt: string | null;
   /**
-   * An activation precedes the last `Updated`: the unit has the facilities on its list, and those activated
-   * later.
+   * Whether an activation precedes the last `Updated`, i.e. the unit has the facilities on its list and those
+   * activated later.
    */
   readonly isListed: boolean;
 }
 
 /**
- * First key of the advisory locks of facilities; the second is one of a few, because a server has room for
- * some thousand locks only.
+ * First key of the advisory locks of facilities. The second is the facility id modulo LOCK_COUNT, because a
+ * server has room for only some thousand locks.
  */
 const FACILITY_LOCK_CLASS = 0x6275_6e69;
 const LOCK_COUNT = 64;
 
-/** A change dated later than this would make all that follow it look stale. Source: docs/spec-gaps.md. */
-const LONGEST_LEAD = '5 minutes';
+/**
+ * Maximum lead of a change over the database's clock. A later date would make all following changes look
+ * stale. Source: docs/spec-gaps.md.
+ */
+const MAX_LEAD = '5 minutes';
 
-/** The dates that are kept of a unit's activations: the oldest, and so many of the youngest. */
-const LONGEST_MEMORY = 100;
+/** Maximum recent activation dates stored per unit, in addition to the oldest. */
+const MAX_ACTIVATIONS = 100;
 
-// Hand-written SQL: one statement that creates or locks the unit's row, so that the changes of one unit take
-// turns, and notes the change. It names itself to the database triggers that conclude from the pairs what the
-// previous release has done. All activations since the last deactivation are dated, because a deactivation
-// that comes late ends some of them: a list counts only after one that is left.
+// Hand-written SQL: one statement that creates or locks the unit's row, which serialises the changes of one
+// unit, and records the change. `task.writes_units` tells the database triggers that they need not derive the
+// unit's state, as they do for the previous release. All activations since the last deactivation are stored
+// with their dates, because a late deactivation may end some of them, and a list counts only if an activation
+// precedes it.
 const NOTE_CHANGE = `
   INSERT INTO task.business_units AS unit (business_unit_id, activations, deactivated_at, listed_at, listed_facilities)
   VALUES ($1,
@@ -50,7 +54,7 @@ const NOTE_CHANGE = `
         SELECT dated.at FROM (
           SELECT known.at, row_number() OVER (ORDER BY known.at) AS oldest, row_number() OVER (ORDER BY known.at DESC) AS youngest
           FROM (SELECT DISTINCT at FROM unnest(unit.activations || $3::timestamptz) AS at) AS known) AS dated
-        WHERE dated.oldest = 1 OR dated.youngest <= ${String(LONGEST_MEMORY)} ORDER BY dated.at)
+        WHERE dated.oldest = 1 OR dated.youngest <= ${String(MAX_ACTIVATIONS)} ORDER BY dated.at)
       WHEN $2 = 'Deactivated' THEN ARRAY(SELECT at FROM unnest(unit.activations) AS at WHERE at > $3::timestamptz ORDER BY at)
       ELSE unit.activations END,
     deactivated_at = greatest(unit.deactivated_at, excluded.deactivated_at),
@@ -58,15 +62,15 @@ const NOTE_CHANGE = `
     listed_facilities = CASE
       WHEN $2 <> 'Updated' OR $3::timestamptz < unit.listed_at THEN unit.listed_facilities
       ELSE excluded.listed_facilities END
-  RETURNING $3::timestamptz > now() + interval '${LONGEST_LEAD}' AS "isAhead",
+  RETURNING $3::timestamptz > now() + interval '${MAX_LEAD}' AS "isAhead",
     coalesce($3::timestamptz < deactivated_at, false) AS "isDeactivatedLater",
     CASE WHEN $3::timestamptz < listed_at THEN listed_facilities::float8[] END AS "youngerList",
     listed_at::text AS "listedAt",
     coalesce(activations[1] <= listed_at, false) AS "isListed",
     set_config('task.writes_units', 'yes', true)`;
 
-// Hand-written SQL: advisory locks. In order, so that two changes with common facilities wait for each other
-// instead of colliding.
+// Hand-written SQL: advisory locks, acquired in ascending order, so that two changes with common facilities
+// do not deadlock.
 const LOCK = `
   SELECT count(pg_advisory_xact_lock($1, number))
   FROM (SELECT DISTINCT (facility_id % ${String(LOCK_COUNT)})::int AS number
@@ -79,9 +83,10 @@ const LOCK_WITH_ACTIVE = `
       SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $3 AND is_active) AS facility (facility_id)
     ORDER BY number) AS locks`;
 
-// Hand-written SQL: decides and writes all pairs at once. Delayed retries overtake, so an older change than
-// the applied one is stale; one of the same instant is not, since it cannot be told which came first. A list
-// leaves the date of the pair's activation as it was. What release 0.2 applied is known per business unit.
+// Hand-written SQL: decides and writes all pairs in one statement. Delayed retries arrive out of order: a
+// change older than the applied one is stale. One of the same instant is not, because their order is unknown.
+// A list does not change the pair's activation date. Changes that release 0.2 applied are known per business
+// unit only.
 const ACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
@@ -102,7 +107,7 @@ const ACTIVATE = `
   FROM written LEFT JOIN active USING (facility_id)
   ORDER BY written.facility_id`;
 
-// Hand-written SQL: as above. Ends the unit's active pairs, but for those on the list.
+// Hand-written SQL, as above: ends the unit's active pairs, except those on the list.
 const END_UNLISTED = `
   WITH ended AS (
     UPDATE task.business_unit_facilities AS pair
@@ -114,9 +119,10 @@ const END_UNLISTED = `
   )
   SELECT facility_id::float8 AS "facilityId" FROM ended ORDER BY facility_id`;
 
-// Hand-written SQL: as above. Ends the unit's active pairs, but for those activated later. What only lists
-// have renewed since is older than it looks, and dated back. A pair of the previous release is dated by its
-// last change. Listed ones that were not active are noted for that release alone.
+// Hand-written SQL, as above: ends the unit's active pairs, except those activated later. A pair that only
+// lists have changed since its activation counts by the date of that activation. A pair written by the
+// previous release counts by its last change. Listed facilities that were not active are written as well,
+// only to inform that release.
 const DEACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
@@ -137,8 +143,8 @@ const DEACTIVATE = `
 @Injectable()
 export class BusinessUnitFacilitiesRepository {
   /**
-   * Notes the change for its business unit, which stays locked until the transaction ends, and tells how the
-   * unit stands.
+   * Records the change for its business unit, which stays locked until the transaction ends. Returns the
+   * state of the unit.
    */
   async noteChange(
     manager: EntityManager,
@@ -147,19 +153,19 @@ export class BusinessUnitFacilitiesRepository {
   ): Promise<NotedUnit> {
     const values = [businessUnitId, changeType, occurredAtUtc, facilityIds];
     const rows = await manager.query<NotedUnit[]>(NOTE_CHANGE, values);
-    if (!rows[0]) throw new Error('the business unit was not noted');
+    if (!rows[0]) throw new Error('the change of the business unit was not recorded');
     return rows[0];
   }
 
   /**
-   * Locks the facilities until the transaction ends, so that the changes of one take turns across replicas;
-   * before `activate`, whose statement must see what the last holder did.
+   * Locks the facilities until the transaction ends, which serialises the changes of each across replicas.
+   * Call it before `activate`, whose statement must see what the previous holder committed.
    */
   async lock(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
     await manager.query(LOCK, [FACILITY_LOCK_CLASS, facilityIds]);
   }
 
-  /** As `lock`, with all facilities that the unit holds active; before pairs are ended. */
+  /** Like `lock`, including all facilities that the unit holds active. Call it before pairs are ended. */
   async lockWithActive(
     manager: EntityManager,
     { businessUnitId }: BusinessUnitChangeV1,
@@ -169,9 +175,10 @@ export class BusinessUnitFacilitiesRepository {
   }
 
   /**
-   * Activates the pairs of the change's business unit and these facilities. Gives the facilities, in
-   * ascending order, whose pair knew no younger change, and whether the pair was inactive before.
-   * @param listedAt the date of the list that they are on; null: they are the activation's own
+   * Activates the pairs of the change's business unit and these facilities. Returns, in ascending order, the
+   * facilities whose pair had no younger change, and whether the pair was inactive before.
+   * @param listedAt date of the list that contains the facilities; null if they come from the activation
+   * itself
    */
   activate(
     manager: EntityManager,
@@ -183,8 +190,8 @@ export class BusinessUnitFacilitiesRepository {
   }
 
   /**
-   * Ends the active pairs of the change's business unit, except with the facilities on its list and those
-   * with a younger change. Gives the facilities of the ended pairs, in ascending order.
+   * Ends the active pairs of the change's business unit, except those on its list and those with a younger
+   * change. Returns the facilities of the ended pairs, in ascending order.
    */
   async endUnlisted(
     manager: EntityManager,
@@ -197,8 +204,8 @@ export class BusinessUnitFacilitiesRepository {
   }
 
   /**
-   * Ends the active pairs of the change's business unit, except those that were activated later. Gives the
-   * facilities of the ended pairs, in ascending order.
+   * Ends the active pairs of the change's business unit, except those activated later. Returns the facilities
+   * of the ended pairs, in ascending order.
    */
   async deactivate(
     manager: EntityManager,

@@ -9,8 +9,8 @@ import { cron, facilityId, instant, timeZone } from '../fields/fields';
 import { TRIGGER_GROUP } from '../scheduler/trigger.entity';
 
 /**
- * Body of the schedule command. Only its shape is judged here: the consumer replies whether the cron and the
- * zone are valid.
+ * Body of the schedule command. Only its shape is validated here; the consumer validates the cron expression
+ * and the time zone.
  */
 export class ScheduleGenerationDto extends createZodDto(
   z.strictObject({
@@ -34,10 +34,10 @@ export class GenerationScheduledDto extends createZodDto(
     scheduleGroup: z.string(),
     schedule: cron,
     timeZone,
-    nextFireTimeUtc: instant('When instances are generated next.'),
-    replaced: z.boolean().meta({ description: 'The facility had a trigger before.' }),
+    nextFireTimeUtc: instant('Time of the next generation of instances.'),
+    replaced: z.boolean().meta({ description: 'Whether the facility had a trigger before.' }),
     state: z.literal('PAUSED').optional().meta({
-      description: 'Given when the trigger is paused: nothing is generated until it is resumed.',
+      description: 'Present if the trigger is paused: nothing is generated until it is resumed.',
     }),
   }) satisfies z.ZodType<ScheduleRecurringTaskInstanceGenerationSucceeded>,
 ) {}
@@ -46,7 +46,7 @@ export class GenerationUnscheduledDto extends createZodDto(
   z.object({
     result,
     facilityId,
-    removed: z.boolean().meta({ description: 'The facility had a trigger.' }),
+    removed: z.boolean().meta({ description: 'Whether the facility had a trigger.' }),
   }) satisfies z.ZodType<UnscheduleRecurringTaskInstanceGenerationSucceeded>,
 ) {}
 
@@ -56,10 +56,10 @@ export class GenerationRefusedDto extends createZodDto(
       ...problemBody.shape,
       result: z.literal('Failed'),
       facilityId,
-      code: z.string().meta({ description: 'Why, for programs.' }),
-      reason: z.string().meta({ description: 'Why, for people.' }),
+      code: z.string().meta({ description: 'Reason of the failure, machine-readable.' }),
+      reason: z.string().meta({ description: 'Reason of the failure, human-readable.' }),
     })
-    .meta({ description: 'The Failed answer of the consumer, as a problem.' }),
+    .meta({ description: 'The Failed reply of the consumer, as a problem.' }),
 ) {}
 
 export const SCHEDULE_EXAMPLES = {

@@ -39,7 +39,7 @@ import {
 
 type Succeeded<S> = { result: 'Succeeded' } & S;
 
-/** Documents the responses of a command that goes over the bus and was not carried out. */
+/** Documents the error responses of a command that goes over the bus. */
 function BusResponses(instance: string): MethodDecorator {
   const reason = 'The time zone is not an IANA time zone.';
   const extensions = { result: 'Failed', facilityId: 501, code: 'InvalidTimeZone', reason };
@@ -49,7 +49,7 @@ function BusResponses(instance: string): MethodDecorator {
     ApiExtraModels(GenerationRefusedDto.Output),
     ApiResponse({
       status: 422,
-      description: 'The request was answered with Failed.',
+      description: 'The consumer replied with Failed.',
       content: problemContent(422, { failed }, 'GenerationRefused'),
     }),
     ProblemResponse(502, 'The consumer failed while it worked on the request.', {
@@ -57,21 +57,19 @@ function BusResponses(instance: string): MethodDecorator {
     }),
     ProblemResponse(
       503,
-      'The message broker is away, or tokens cannot be verified. Nothing was sent.',
-      { broker: { summary: 'The broker is away', detail: BUS_DOWN, instance } },
+      'The message broker cannot be reached, or tokens cannot be verified. Nothing was sent.',
+      { broker: { summary: 'The broker cannot be reached', detail: BUS_DOWN, instance } },
       RESPONSE_HEADERS.retryAfter,
     ),
-    ProblemResponse(
-      504,
-      'No answer came in time (30 s unless configured); the command may still be carried out.',
-      { late: { summary: 'No answer', detail: NO_REPLY, instance } },
-    ),
+    ProblemResponse(504, 'No reply came in time (default: 30 s); the command may still be carried out.', {
+      late: { summary: 'No reply', detail: NO_REPLY, instance },
+    }),
   );
 }
 
 /**
- * Commands that are requests over the bus: the reply, from whichever replica consumed the request, goes back
- * to the caller.
+ * Commands that are sent as requests over the bus. The reply of the replica that consumes the request is
+ * returned to the caller.
  */
 @Controller('commands')
 @ApiTags('Recurring generation')
@@ -136,13 +134,14 @@ export class GenerationCommandsController {
   @ApiOperation({
     operationId: 'generateTaskInstances',
     summary: 'Generate instances of a facility now',
-    description: 'As when its trigger fires; it needs none. What exists is not generated twice.',
+    description:
+      'Works as if its trigger fired, but needs no trigger. Existing instances are not generated again.',
   })
   @ApiBody({
     type: GenerateInstancesDto,
     examples: { one: { summary: 'One facility', value: { facilityId: 501 } } },
   })
-  @ApiResponse({ status: 202, description: 'Stored; generated within moments.' })
+  @ApiResponse({ status: 202, description: 'Stored; the instances are generated within seconds.' })
   @InvalidFieldResponse('/commands/generateTaskInstances', 'facilityId', 'must be a number')
   @BoundedChange('/commands/generateTaskInstances')
   @HttpCode(202)
@@ -156,7 +155,10 @@ export class GenerationCommandsController {
     });
   }
 
-  /** @throws {ProblemException} 422 with the code and reason of a Failed reply */
+  /**
+   * Sends a request over the bus and returns its reply.
+   * @throws {ProblemException} 422 with the code and reason of a Failed reply
+   */
   private async request<T, S extends object, F extends { code: string; reason: string }>(
     contract: RequestContract<T, S, F>,
     message: T,

@@ -28,11 +28,11 @@ const due = ({ plans }: ReturnType<typeof plan>) =>
   );
 
 describe('occurrences to generate', () => {
-  it('start behind what was generated and include the horizon', () => {
+  it('start after the last generated one and include the horizon', () => {
     expect(due(plan([schedule()]))).toEqual(['a 02T06', 'a 03T06']);
   });
 
-  it('are each schedule’s own, whether settings are alike or not', () => {
+  it('belong to each schedule, whether or not settings are equal', () => {
     const found = plan([
       schedule(),
       schedule({ scheduleId: 'b' }),
@@ -47,7 +47,7 @@ describe('occurrences to generate', () => {
     expect(due(plan([schedule({ endDate: '2026-01-02T05:59:59Z' })]))).toEqual([]);
   });
 
-  it('leave out the dates of a calendar, in the zone of the schedule', () => {
+  it('exclude the dates of a calendar, in the zone of the schedule', () => {
     const calendar = { calendarId: 'k', excludedDates: ['2026-01-02'], calendarRevision: 1 };
     expect(due(plan([schedule(calendar)]))).toEqual(['a 03T06']);
     const inTokyo = { ...calendar, schedule: '0 8 * * *', timeZone: 'Asia/Tokyo' };
@@ -55,7 +55,7 @@ describe('occurrences to generate', () => {
     expect(due(plan([schedule(inTokyo)]))).toEqual(['a 02T23']);
   });
 
-  it('are generated anew from now on when the calendar has changed', () => {
+  it('are generated again from now on if the calendar has changed', () => {
     const changed = {
       calendarId: 'k',
       excludedDates: ['2026-01-02'],
@@ -73,7 +73,7 @@ describe('occurrences to generate', () => {
     ]);
   });
 
-  it('go back to where generation ended, and count what is too old for that', () => {
+  it('start where generation ended, and count those that are too old', () => {
     const behind = plan([schedule({ generatedUntil: new Date('2025-12-30T06:00:00Z') })]);
     expect(due(behind)).toEqual(['a 31T06', 'a 01T06', 'a 02T06', 'a 03T06']);
     const yearsBehind = plan([schedule({ generatedUntil: new Date('2025-10-01T06:00:00Z') })]);
@@ -81,7 +81,7 @@ describe('occurrences to generate', () => {
     expect(yearsBehind.plans[0]?.skipped).toBe(2);
   });
 
-  it('are none from the time in which no business unit held the facility active; that is not counted as too old', () => {
+  it('exclude the time in which no business unit held the facility active, without counting it as too old', () => {
     const behind = schedule({ generatedUntil: new Date('2025-08-01T06:00:00Z') });
     const window = { ...WINDOW, activeSince: new Date('2026-01-01T07:00:00Z') };
     const found = planGeneration([behind], window, 1_000);
@@ -89,7 +89,7 @@ describe('occurrences to generate', () => {
     expect(found.plans[0]?.skipped).toBe(0);
   });
 
-  it('come in runs that do not grow with the span; the next one goes on where this one ended', () => {
+  it('are limited per run; the next run continues where this one ended', () => {
     const first = plan([schedule(), schedule({ scheduleId: 'b' })], 3);
     expect(due(first)).toEqual(['a 02T06', 'a 03T06', 'b 02T06']);
     expect(first).toMatchObject({ isComplete: false });
@@ -101,7 +101,7 @@ describe('occurrences to generate', () => {
     expect(due(plan([schedule({ scheduleId: 'b', generatedUntil })], 3))).toEqual(['b 03T06']);
   });
 
-  it('count as too old only what the schedule was due at: from its start, to its end, without the calendar’s dates', () => {
+  it('count as too old only from the start to the end of the schedule, without the calendar’s dates', () => {
     const skipped = (overrides: Parameters<typeof schedule>[0]) =>
       plan([schedule({ generatedUntil: new Date('2025-09-01T06:00:00Z'), ...overrides })]).plans[0]?.skipped;
     expect(skipped({})).toBe(32);
@@ -110,7 +110,7 @@ describe('occurrences to generate', () => {
     expect(skipped({ calendarId: 'k', excludedDates: ['2025-09-10', '2025-09-11'] })).toBe(30);
   });
 
-  it('are those of every schedule that can be evaluated; the others are named with the reason', () => {
+  it('belong to the schedules that can be evaluated; the others are reported with the reason', () => {
     const found = plan([
       schedule({ timeZone: 'Mars/X' }),
       schedule({ scheduleId: 'b' }),
@@ -124,7 +124,7 @@ describe('occurrences to generate', () => {
     expect(countPlanned([schedule({ timeZone: 'Mars/X' }), schedule()], WINDOW)).toBe(2);
   });
 
-  it('are the last ones of a schedule whose end has passed', () => {
+  it('are the last ones if the end of the schedule has passed', () => {
     const ended = plan([
       schedule({ endDate: '2026-01-01', generatedUntil: new Date('2025-12-31T06:00:00Z') }),
     ]);
@@ -144,7 +144,7 @@ describe('occurrences to generate', () => {
     ]);
   });
 
-  it('are open for schedules that are not generated so far, and for those whose calendar has changed', () => {
+  it('are open for schedules not generated up to the end of the window, and for those whose calendar has changed', () => {
     const generatedUntil = new Date('2026-02-01T00:00:00Z');
     const schedules = [
       schedule(),
@@ -154,7 +154,7 @@ describe('occurrences to generate', () => {
     expect(openSchedules(schedules, WINDOW).map(({ scheduleId }) => scheduleId)).toEqual(['a', 'c']);
   });
 
-  it('without room: a changed calendar is followed all the same, and all to come is looked at again later', () => {
+  it('are none without room, but a changed calendar is recorded, and the next run starts from now', () => {
     const generatedUntil = new Date('2026-02-01T00:00:00Z');
     const stale = schedule({ scheduleId: 'c', generatedUntil, isCalendarStale: true, calendarRevision: 7 });
     expect(planNothing([schedule(), stale], WINDOW).plans).toEqual([
@@ -170,12 +170,12 @@ describe('occurrences to generate', () => {
     ]);
   });
 
-  it('notes of a schedule that cannot be evaluated nothing', () => {
+  it('are none without room for a schedule that cannot be evaluated', () => {
     const stale = schedule({ isCalendarStale: true, timeZone: 'Mars/Olympus' });
     expect(planNothing([stale], WINDOW).plans).toEqual([]);
   });
 
-  it('of many schedules are those of each alone, in whatever they differ', () => {
+  it('of many schedules equal those of each alone, whichever settings differ', () => {
     const schedules = [
       schedule({ scheduleId: 'a' }),
       schedule({ scheduleId: 'b', schedule: '0 7 * * *' }),
@@ -191,7 +191,7 @@ describe('occurrences to generate', () => {
     expect(countPlanned(schedules, WINDOW)).toBe(alone.length);
   });
 
-  it('are computed once for schedules that are alike', () => {
+  it('are computed once for schedules with equal settings', () => {
     const { plans } = plan([schedule(), schedule({ scheduleId: 'b' })]);
     expect(plans[1]?.dueInstants[0]).toBe(plans[0]?.dueInstants[0]);
   });
@@ -201,20 +201,20 @@ describe('occurrences to generate', () => {
     expect(planNothing([schedule()], WINDOW)).toEqual({ plans: [], failed: [], isComplete: true });
   });
 
-  it('go on where generation ended at a facility that was active before', () => {
+  it('start where generation ended if the facility has been active since before then', () => {
     const window = { ...WINDOW, activeSince: new Date('2025-12-01T00:00:00Z') };
     expect(due(planGeneration([schedule()], window, 10))).toEqual(['a 02T06', 'a 03T06']);
     expect(countPlanned([schedule()], window)).toBe(2);
   });
 
-  it('wait for the next run where there is no room left', () => {
+  it('wait for the next run if no room is left', () => {
     const found = plan([schedule(), schedule({ scheduleId: 'b' }), schedule({ scheduleId: 'c' })], 4);
     expect(found.plans.map(({ scheduleId }) => scheduleId)).toEqual(['a', 'b']);
     expect(found.isComplete).toBe(false);
     expect(plan([], 0)).toMatchObject({ plans: [], isComplete: false });
   });
 
-  it('are counted from where they can be made up for', () => {
+  it('are counted from the earliest instant for which missed ones are generated', () => {
     const behind = schedule({ generatedUntil: new Date('2025-10-01T06:00:00Z') });
     expect(countPlanned([behind, schedule({ scheduleId: 'b' })], WINDOW)).toBe(92 + 2);
   });
@@ -224,7 +224,7 @@ describe('occurrences to generate', () => {
     expect(due(plan([behind]))).toEqual(['a 01T06', 'a 02T06', 'a 03T06']);
   });
 
-  it('are not open where they reach the end, and a day is the shortest window', () => {
+  it('are not open for schedules generated up to the end, and a day is the shortest window', () => {
     expect(openSchedules([schedule({ generatedUntil: WINDOW.until })], WINDOW)).toEqual([]);
     const [now, until] = [WINDOW.now, new Date('2026-01-02T12:00:00Z')];
     expect(shorterWindows({ ...WINDOW, now, until }).map((each) => each.until)).toEqual([until]);

@@ -10,31 +10,31 @@ import {
 } from '../schedules/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 
-/** Of one run of generation. All by the database's clock. */
+/** Window of one run of generation, by the database's clock. */
 export interface GenerationWindow {
   readonly now: Date;
-  /** How far ahead instances are wanted. */
+  /** End of the window, inclusive. */
   readonly until: Date;
-  /** What should have been generated before this is not made up for. */
+  /** Occurrences before this instant that were missed are not generated any more. */
   readonly earliest: Date;
   /**
-   * Nothing that was due until then is generated: no business unit held the facility active. Null: it always
-   * was.
+   * Occurrences up to this instant are not generated, because no business unit held the facility active. Null
+   * if it has always been active.
    */
   readonly activeSince?: Date | null;
 }
 
-/** What generation does for one schedule. */
+/** Result of generation for one schedule. */
 export interface GenerationPlan {
   readonly scheduleId: string;
   readonly dueInstants: readonly Date[];
-  /** The calendar has changed: instances to come that are on its dates are withdrawn. */
+  /** Whether the calendar has changed, i.e. future instances on its dates must be cancelled. */
   readonly isCalendarStale: boolean;
   readonly generatedUntil: Date;
   readonly calendarRevision: number | null;
-  /** Its `endDate` has passed, and everything up to it is generated. */
+  /** Whether its `endDate` has passed and everything up to it is generated. */
   readonly hasEnded: boolean;
-  /** Occurrences too old to be made up for. */
+  /** Number of missed occurrences before `earliest`. */
   readonly skipped: number;
 }
 
@@ -44,17 +44,17 @@ interface FailedSchedule {
   readonly error: string;
 }
 
-/** What a run does. A schedule that cannot be evaluated is no reason to leave out the others. */
+/** Plans of a run. A schedule that cannot be evaluated does not affect the others. */
 export interface GenerationPlans {
   readonly plans: GenerationPlan[];
   readonly failed: FailedSchedule[];
-  /** False: another run is needed. */
+  /** Whether no further run is needed. */
   readonly isComplete: boolean;
 }
 
 /**
- * Plans in the order of the schedules, of `room` instances at most. Schedules with the same recurrence and
- * span, the rule within a facility, are computed once.
+ * Plans at most `room` instances, in the order of the schedules. Schedules with the same recurrence and
+ * start, the usual case within a facility, are computed once.
  */
 export function planGeneration(
   schedules: readonly GeneratingSchedule[],
@@ -63,26 +63,26 @@ export function planGeneration(
 ): GenerationPlans {
   const plans: GenerationPlan[] = [];
   const failed: FailedSchedule[] = [];
-  const planned = new PlannedBefore(window, room);
-  let left = room;
+  const planned = new PlanCache(window, room);
+  let remaining = room;
   for (const schedule of schedules) {
-    if (left <= 0) break;
+    if (remaining <= 0) break;
     try {
-      const plan = planOne(schedule, window, { planned, left });
-      left -= plan.dueInstants.length;
+      const plan = planOne(schedule, window, { planned, remaining });
+      remaining -= plan.dueInstants.length;
       plans.push(plan);
     } catch (error) {
-      // Whatever keeps one schedule from being evaluated is that schedule's error.
+      // Any error of evaluating a schedule is recorded for that schedule only.
       const { scheduleId } = schedule;
       failed.push({ scheduleId, error: error instanceof Error ? error.message : String(error) });
     }
   }
-  return { plans, failed, isComplete: left > 0 };
+  return { plans, failed, isComplete: remaining > 0 };
 }
 
-/** How many instances the schedules want up to the window's end, however many a run may create. */
+/** Counts the occurrences of the schedules up to the window's end, without the limit of a run. */
 export function countPlanned(schedules: readonly GeneratingSchedule[], window: GenerationWindow): number {
-  const planned = new PlannedBefore(window, 0);
+  const planned = new PlanCache(window, 0);
   let count = 0;
   for (const schedule of schedules) {
     try {
@@ -90,14 +90,14 @@ export function countPlanned(schedules: readonly GeneratingSchedule[], window: G
       const after = from < window.earliest ? window.earliest : from;
       count += planned.count(schedule, after);
     } catch (error) {
-      // It is not generated at all.
+      // Nothing is generated for it.
       if (!(error instanceof RecurrenceError)) throw error;
     }
   }
   return count;
 }
 
-/** The window and nearer ends of it, each half as far as the one before, down to a day. */
+/** Returns the window and shorter ones, each half as long as the one before, down to a day. */
 export function shorterWindows(window: GenerationWindow): GenerationWindow[] {
   const nowMs = window.now.getTime();
   const windows: GenerationWindow[] = [];
@@ -106,7 +106,7 @@ export function shorterWindows(window: GenerationWindow): GenerationWindow[] {
   return windows;
 }
 
-/** The schedules for which a run up to the window's end has something to do. */
+/** Returns the schedules for which a run up to the window's end has work to do. */
 export function openSchedules(
   schedules: readonly GeneratingSchedule[],
   { until }: GenerationWindow,
@@ -114,9 +114,11 @@ export function openSchedules(
   return schedules.filter(({ isCalendarStale, generatedUntil }) => isCalendarStale || generatedUntil < until);
 }
 
-/** Generates nothing and notes, for those whose calendar has changed, that it was followed: a later run that
- *  has room looks again at all they have to come. Without this each run would begin with them anew. One that
- *  cannot be evaluated follows nothing. */
+/**
+ * Plans no instances. For schedules whose calendar has changed, records the new revision and moves
+ * `generatedUntil` back, so that a later run with room generates their future again. Without this, each run
+ * would handle the change again. Schedules that cannot be evaluated are left unchanged.
+ */
 export function planNothing(
   schedules: readonly GeneratingSchedule[],
   window: GenerationWindow,
@@ -134,7 +136,9 @@ export function planNothing(
   return { plans, failed: [], isComplete: true };
 }
 
-/** Where generation goes on. By another calendar everything to come is looked at again. */
+/**
+ * Returns the instant after which generation continues. After a change of the calendar it restarts from now.
+ */
 export function startOf(
   { isCalendarStale, generatedUntil }: GeneratingSchedule,
   { now, activeSince }: GenerationWindow,
@@ -146,14 +150,14 @@ export function startOf(
 function planOne(
   schedule: GeneratingSchedule,
   window: GenerationWindow,
-  { planned, left }: { planned: PlannedBefore; left: number },
+  { planned, remaining }: { planned: PlanCache; remaining: number },
 ): GenerationPlan {
   const { scheduleId, calendarRevision, isCalendarStale } = schedule;
   const from = startOf(schedule, window);
   const recurrence = planned.recurrence(schedule);
   const due = planned.dueInstants(schedule, from < window.earliest ? window.earliest : from);
-  const dueInstants = due.slice(0, left);
-  const isWhole = dueInstants.length < left;
+  const dueInstants = due.slice(0, remaining);
+  const isWhole = dueInstants.length < remaining;
   return {
     scheduleId,
     calendarRevision,
@@ -165,8 +169,8 @@ function planOne(
   };
 }
 
-/** What was computed for another schedule of the run. */
-class PlannedBefore {
+/** Caches what was computed for other schedules of the run. */
+class PlanCache {
   private readonly recurrences = new Map<string, Recurrence>();
   private readonly due = new Map<string, Date[]>();
   private readonly counts = new Map<string, number>();

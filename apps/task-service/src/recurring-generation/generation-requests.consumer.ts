@@ -11,7 +11,7 @@ import { GenerationRefused, generationSettings } from './generation-settings';
 import { QUEUES } from './queues';
 import { GenerationTriggersService } from './generation-triggers.service';
 
-/** Replies to requests to configure and to remove recurring generation. */
+/** Replies to requests that configure or remove recurring generation. */
 @Injectable()
 export class GenerationRequestsConsumer {
   constructor(
@@ -36,13 +36,13 @@ export class GenerationRequestsConsumer {
     return replyTo(facilityId, async () => {
       generationSettings({ facilityId }, null);
       const removed = await this.triggers.delete(transaction, facilityId);
-      await this.activity.forgetTrigger(transaction, facilityId);
+      await this.activity.clearStoredTrigger(transaction, facilityId);
       return { facilityId, removed };
     });
   }
 }
 
-/** A refusal is a reply; any other failure is the consumer's. */
+/** Turns a GenerationRefused into a Failed reply. Any other error makes the consumer fail. */
 async function replyTo<S>(
   facilityId: number,
   work: () => Promise<S>,

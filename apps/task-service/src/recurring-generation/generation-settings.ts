@@ -4,15 +4,15 @@ import type { CronExpression } from '../schedules/cron-expression';
 import { TimeZoneError, timeZone } from '../schedules/time-zone';
 import type { TimeZone } from '../schedules/time-zone';
 
-/** Cron of a facility whose request names none: once a day, at night. */
+/** Cron expression if the request names none: once a day, at night. */
 const DEFAULT_SCHEDULE = '0 2 * * *';
-/** Zone of a facility whose request names none. */
+/** Time zone if the request names none. */
 const DEFAULT_TIME_ZONE = 'UTC';
 
-/** `code` of the Failed replies. */
+/** Values of `code` in Failed replies. */
 export type GenerationRefusal = 'InvalidFacility' | 'InvalidSchedule' | 'InvalidTimeZone';
 
-/** A request for recurring generation that cannot be carried out, however often it is tried. */
+/** A request for recurring generation that can never be carried out, so retrying is useless. */
 export class GenerationRefused extends Error {
   override readonly name = 'GenerationRefused';
 
@@ -25,14 +25,14 @@ export class GenerationRefused extends Error {
   }
 }
 
-/** What a request asks for a facility; what it leaves out stays as it is, or gets the default. */
+/** Requested settings of a facility. Absent ones keep their value, or get the default. */
 export interface GenerationRequest {
   readonly facilityId: number;
   readonly schedule?: string | undefined;
   readonly timeZone?: string | undefined;
 }
 
-/** The settings of a trigger, evaluated. */
+/** Settings of a trigger, parsed. */
 export interface GenerationSettings {
   readonly schedule: string;
   readonly timeZone: string;
@@ -40,8 +40,10 @@ export interface GenerationSettings {
   readonly zone: TimeZone;
 }
 
-/** The settings that result from a request at a facility with or without a trigger.
- *  @throws {GenerationRefused} if the facility, the cron expression or the zone is none */
+/**
+ * Returns the settings that result from a request for a facility with or without a trigger.
+ * @throws {GenerationRefused} if the facility, the cron expression or the zone is invalid
+ */
 export function generationSettings(
   request: GenerationRequest,
   existing: Pick<Trigger, 'schedule' | 'timeZone'> | null,

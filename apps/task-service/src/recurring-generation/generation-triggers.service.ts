@@ -25,7 +25,8 @@ import { nextOccurrence } from '../schedules/occurrences';
 import { GenerationRefused, type GenerationRequest, generationSettings } from './generation-settings';
 
 /**
- * Configures recurring generation of a facility: its trigger, and the ScheduledMessageEvent that tells of it.
+ * Configures the recurring generation of a facility: stores its trigger and the ScheduledMessageEvent that
+ * announces it.
  */
 @Injectable()
 export class GenerationTriggersService {
@@ -38,9 +39,9 @@ export class GenerationTriggersService {
   ) {}
 
   /**
-   * Creates or replaces the facility's trigger; repeating it changes nothing. A pause outlives it, and the
-   * response tells of it.
-   * @param conversationId that of the message that asked for it
+   * Creates or replaces the facility's trigger. Idempotent. A paused trigger stays paused, which the response
+   * says.
+   * @param conversationId conversation of the message with the request
    * @throws {GenerationRefused} for a request that cannot be carried out
    */
   async schedule(
@@ -48,12 +49,12 @@ export class GenerationTriggersService {
     { facilityId, ...request }: GenerationRequest,
     conversationId: string | null,
   ): Promise<ScheduleRecurringTaskInstanceGenerationSucceeded> {
-    const { now, inactive, remembered } = await this.activity.find(manager, [facilityId]);
+    const { now, inactive, removedTriggers } = await this.activity.find(manager, [facilityId]);
     const planner = new Planner(now, this.config);
     const planOf: PlanOf = (existing) => planner.plan({ ...request, facilityId }, existing);
     const { created, found, changed } = await this.store(
       manager,
-      new Map([[facilityId, { remembered: remembered.get(facilityId) ?? null, planOf }]]),
+      new Map([[facilityId, { removed: removedTriggers.get(facilityId) ?? null, planOf }]]),
     );
     if (created.length > 0 && inactive.has(facilityId)) await this.activity.noteActive(manager, [facilityId]);
     await this.announce(manager, planner, { created, changed, inactive }, conversationId);
@@ -72,12 +73,12 @@ export class GenerationTriggersService {
   }
 
   /**
-   * Gives triggers to facilities that a business unit holds active from now on, by a handful of statements;
-   * repeating it changes nothing. A facility gets back the settings and the pause that it had before it
-   * became inactive. One whose settings cannot be evaluated any more holds up no other: its trigger is in
-   * ERROR.
-   * @param facilityIds each once, ascending, so that transactions with common facilities lock them in the
-   * same order
+   * Creates the triggers of facilities that a business unit has activated, with a handful of statements.
+   * Idempotent. A facility gets back the settings and the pause that it had before it became inactive. If
+   * those settings cannot be evaluated any more, its trigger is created in ERROR and the other facilities are
+   * not affected.
+   * @param facilityIds ascending, without duplicates, so that transactions with common facilities lock them
+   * in the same order
    * @throws {GenerationRefused} for a request that cannot be carried out at any facility
    */
   async scheduleAll(
@@ -86,11 +87,11 @@ export class GenerationTriggersService {
     request: Omit<GenerationRequest, 'facilityId'>,
     conversationId: string | null,
   ): Promise<void> {
-    const { now, inactive, remembered } = await this.activity.find(manager, facilityIds);
+    const { now, inactive, removedTriggers } = await this.activity.find(manager, facilityIds);
     const planner = new Planner(now, this.config);
     const wanted = facilityIds.map((facilityId) => {
       const planOf: PlanOf = (existing) => planner.planOrFail({ ...request, facilityId }, existing);
-      return [facilityId, { remembered: remembered.get(facilityId) ?? null, planOf }] as const;
+      return [facilityId, { removed: removedTriggers.get(facilityId) ?? null, planOf }] as const;
     });
     const { created, changed } = await this.store(manager, new Map(wanted));
     await this.activity.noteActive(
@@ -100,9 +101,9 @@ export class GenerationTriggersService {
     await this.announce(manager, planner, { created, changed, inactive }, conversationId);
   }
 
-  /** Inserts the triggers that are missing, and changes those whose plan is another one. */
+  /** Inserts the missing triggers and updates those whose plan differs. */
   private async store(manager: EntityManager, wanted: Wanted): Promise<StoredTriggers> {
-    const plans = [...wanted.values()].map(({ remembered, planOf }) => planOf(remembered));
+    const plans = [...wanted.values()].map(({ removed, planOf }) => planOf(removed));
     const { created, found } = await this.triggers.insertOrLock(manager, plans);
     const changed: StoredTriggers['changed'] = [];
     for (const trigger of found) {
@@ -125,8 +126,8 @@ export class GenerationTriggersService {
   ): Promise<void> {
     const newCrons = changed.filter(({ trigger, plan }) => plan.schedule !== trigger.schedule);
     const scheduledPlans = [...created, ...newCrons.map(({ plan }) => plan)];
-    // A facility that was inactive may have no instances to come, and one with a rare trigger needs them
-    // before its first fire.
+    // Requests generation now for a facility that was inactive, which may have no future instances, and for
+    // one whose trigger fires rarely, which needs instances before its first fire.
     const generates = [...created, ...changed.map(({ plan }) => plan)]
       .filter(({ state }) => state !== 'PAUSED' && state !== 'ERROR')
       .filter((plan) => inactive.has(plan.facilityId) || planner.isRare(plan));
@@ -141,12 +142,12 @@ export class GenerationTriggersService {
 }
 
 /**
- * The plan of a facility's trigger.
- * @param existing the trigger that it has, or had before it became inactive
+ * Plans a facility's trigger.
+ * @param existing the trigger that the facility has, or had before it became inactive
  */
 type PlanOf = (existing: ExistingTrigger | null) => TriggerPlan;
 type ExistingTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
-type Wanted = ReadonlyMap<number, { readonly remembered: ExistingTrigger | null; readonly planOf: PlanOf }>;
+type Wanted = ReadonlyMap<number, { readonly removed: ExistingTrigger | null; readonly planOf: PlanOf }>;
 
 interface StoredTriggers {
   readonly created: TriggerPlan[];
@@ -157,8 +158,8 @@ interface StoredTriggers {
 type PlannerConfig = Pick<TaskServiceConfig, 'TRIGGER_JITTER_SECONDS' | 'GENERATION_HORIZON_DAYS'>;
 
 /**
- * Plans triggers as of one instant. Facilities with the same cron and zone, the rule within a request, are
- * computed once.
+ * Plans triggers as of one instant. Facilities with the same cron expression and zone, the usual case within
+ * a request, are computed once.
  */
 class Planner {
   private readonly occurrences = new Map<string, { recent: Date; next: Date; second: Date }>();
@@ -169,24 +170,28 @@ class Planner {
   ) {}
 
   /**
-   * A trigger for which nobody asked for an expression does not fire with all the others at the default one.
+   * Plans the trigger of a request. Without a requested expression the trigger gets jitter, so that the
+   * triggers with the default expression do not all fire at once.
    */
   plan(request: GenerationRequest, existing: ExistingTrigger | null): TriggerPlan {
     const { facilityId } = request;
     const { schedule, timeZone } = generationSettings(request, existing);
-    const isAsked = request.schedule !== undefined;
-    const share = existing?.jitterSeconds ?? jitterSecondsOf(facilityId, this.config.TRIGGER_JITTER_SECONDS);
-    const jitterSeconds = isAsked ? 0 : share;
-    const later = (instant: Date): Date => new Date(instant.getTime() + jitterSeconds * SECOND_MS);
+    const isRequested = request.schedule !== undefined;
+    const jitterOfFacility =
+      existing?.jitterSeconds ?? jitterSecondsOf(facilityId, this.config.TRIGGER_JITTER_SECONDS);
+    const jitterSeconds = isRequested ? 0 : jitterOfFacility;
+    const jittered = (instant: Date): Date => new Date(instant.getTime() + jitterSeconds * SECOND_MS);
     const { recent, next } = this.occurrencesOf({ facilityId, schedule, timeZone });
-    const nextFireAt = later(recent) > this.now ? later(recent) : later(next);
-    // A pause is its operator's decision and outlives other settings; an error does not.
+    const nextFireAt = jittered(recent) > this.now ? jittered(recent) : jittered(next);
+    // A pause, which an operator has decided, survives a change of settings; an error does not.
     const state = existing?.state === 'PAUSED' ? 'PAUSED' : 'WAITING';
     return { facilityId, schedule, timeZone, nextFireAt, jitterSeconds, state };
   }
 
-  /** As `plan`; a plan in ERROR when what the existing trigger adds to the request cannot be evaluated.
-   *  @throws {GenerationRefused} if the request by itself is the reason */
+  /**
+   * Like `plan`, but returns a plan in ERROR if the settings of the existing trigger cannot be evaluated.
+   * @throws {GenerationRefused} if the request itself is the reason
+   */
   planOrFail(request: GenerationRequest, existing: ExistingTrigger | null): TriggerPlan {
     try {
       return this.plan(request, existing);
@@ -205,13 +210,16 @@ class Planner {
     }
   }
 
-  /** The second fire from now comes after the horizon of generation. */
+  /** Returns whether the second fire from now is beyond the horizon of generation. */
   isRare(plan: TriggerPlan): boolean {
     const horizonMs = this.now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS;
     return this.occurrencesOf(plan).second.getTime() > horizonMs;
   }
 
-  /** The first occurrences after now, and the first one after now less the jitter's span. */
+  /**
+   * Returns the first two occurrences after now, and as `recent` the first one after now minus the maximum
+   * jitter, whose jittered fire may still be in the future.
+   */
   private occurrencesOf(settings: GenerationRequest): { recent: Date; next: Date; second: Date } {
     const { schedule, timeZone, expression, zone } = generationSettings(settings, null);
     const key = JSON.stringify([schedule, timeZone]);
@@ -228,8 +236,8 @@ class Planner {
 }
 
 /**
- * An overdue occurrence of an unchanged trigger is still to fire. One that lies beyond the next occurrence
- * was planned by a clock that was ahead.
+ * Returns whether a plan changes a trigger. The earlier fire of an unchanged trigger is kept, because it may
+ * be overdue. A fire after the planned one was set by a clock that was ahead.
  */
 function isChanged(trigger: Trigger, plan: TriggerPlan): boolean {
   const hasOtherSettings =

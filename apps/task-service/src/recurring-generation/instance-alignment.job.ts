@@ -12,12 +12,12 @@ import { generationRequested } from '../scheduler/due-fire';
 import { SchedulesRepository } from '../schedules/schedules.repository';
 import { InstanceAlignmentService } from './instance-alignment.service';
 
-/** Every replica looks for work this often. */
+/** Interval in which every replica looks for work. */
 const INTERVAL_MS = 2 * SECOND_MS;
 
 /**
- * Carries out, step by step, what changes of schedules have left over. A step is a transaction: after a crash
- * any replica goes on where the last one ended. Replicas take steps of different schedules at the same time.
+ * Applies changes of schedules to their remaining instances in steps. Each step is one transaction, so after
+ * a crash any replica continues from the last step. Replicas run steps of different schedules concurrently.
  */
 @Injectable()
 export class InstanceAlignmentJob extends RecurringJob {
@@ -40,8 +40,8 @@ export class InstanceAlignmentJob extends RecurringJob {
   }
 
   /**
-   * Takes steps until there is none left that it could take; gives how many instances were cancelled. A
-   * schedule whose step fails holds up no other.
+   * Runs steps until none is possible. Returns the number of cancelled instances. A schedule whose step fails
+   * is skipped for the rest of this run.
    */
   async run(): Promise<number> {
     const failed: string[] = [];
@@ -53,7 +53,7 @@ export class InstanceAlignmentJob extends RecurringJob {
         cancelled += step.cancelled;
         continue;
       }
-      this.log.warn(`schedule ${step.scheduleId}: its instances could not be released`, { err: step.error });
+      this.log.warn(`schedule ${step.scheduleId}: cannot release its instances`, { err: step.error });
       failed.push(step.scheduleId);
     }
     return cancelled;
@@ -80,8 +80,8 @@ export class InstanceAlignmentJob extends RecurringJob {
   private async stepOf(manager: EntityManager, scheduleId: string): Promise<number> {
     const schedule = await this.schedules.findAndLock(manager, scheduleId);
     if (schedule === null) return 0;
-    const step = await this.alignment.goOn(manager, schedule);
-    // Instances that were still to be released may have stood in the way of the facility's budget.
+    const step = await this.alignment.advance(manager, schedule);
+    // The cancelled instances may have used up the facility's limit of pending instances.
     if (step?.isLast && schedule.status === 'Active')
       await this.outbound.store(manager, [
         generationRequested(schedule.facilityId, { requestedAt: await databaseNow(manager) }),

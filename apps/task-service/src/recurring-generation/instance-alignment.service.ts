@@ -11,37 +11,38 @@ import type { Schedule } from '../schedules/schedule.entity';
 import { planRelease, type Wanted } from './release-plan';
 
 /**
- * Instances that one transaction looks at: locks last for a fraction of a second, whatever a schedule has to
- * come.
+ * Maximum instances per transaction, so that locks last for a fraction of a second, however many future
+ * instances a schedule has.
  */
 const INSTANCES_PER_STEP = 5_000;
+/** Instances read at once when counting. */
 const INSTANCES_PER_COUNT = 20_000;
 
-/** Of a locked schedule, as it is now. */
+/** Current settings of a locked schedule. */
 export type AlignedSchedule = Pick<
   Schedule,
   'scheduleId' | 'status' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId'
 >;
 
-/** A change that a schedule's instances to come have to follow. */
+/** A change that must be applied to a schedule's future instances. */
 export interface Alignment {
   readonly schedule: AlignedSchedule;
   readonly cause: Exclude<CancellationCause, 'Person'>;
-  /** Null when nobody's command is the cause. */
+  /** Null if no person's command is the cause. */
   readonly actor: Actor | null;
-  /** Instances due up to then stay as they are. */
+  /** When the change was made. Instances due up to then are not changed. */
   readonly changedAt: Date;
-  /** Nothing is cancelled: name and template are copied. */
+  /** Whether to cancel nothing, and only copy the name and template. */
   readonly onlyCopies: boolean;
 }
 
 type StepTaken = { readonly cancelled: number; readonly doneUntil: Date; readonly isLast: boolean };
 
 /**
- * Brings the instances to come of a schedule in line with what it is now: pending ones that it still wants
- * keep their identifier and get its name and template, the others are cancelled. The first step belongs to
- * the transaction of the change, the others to a job of any replica. What is missing is added by generation,
- * not here.
+ * Applies a schedule's current settings to its future instances. Pending instances at which it is still due
+ * keep their identifier and get its name and template; the others are cancelled. The first step is part of
+ * the transaction of the change; a job on any replica runs the others. Missing instances are created by
+ * generation, not here.
  */
 @Injectable()
 export class InstanceAlignmentService {
@@ -54,13 +55,13 @@ export class InstanceAlignmentService {
   ) {}
 
   /**
-   * Takes the first step for a locked schedule and notes what is left. Gives how many instances are
-   * cancelled, those of later steps included.
+   * Runs the first step for a locked schedule and stores a release if more steps remain. Returns how many
+   * instances are cancelled, including those of later steps.
    */
-  async begin(manager: EntityManager, asked: Alignment): Promise<number> {
-    const { scheduleId } = asked.schedule;
+  async begin(manager: EntityManager, change: Alignment): Promise<number> {
+    const { scheduleId } = change.schedule;
     const before = await this.releases.find(manager, scheduleId);
-    const alignment = before === null ? asked : joined(before, asked);
+    const alignment = before === null ? change : merge(before, change);
     const wanted = alignment.onlyCopies ? 'all' : await this.wantedOf(manager, alignment.schedule);
     const first = await this.step(manager, alignment, wanted, alignment.changedAt);
     if (first.isLast) {
@@ -82,8 +83,8 @@ export class InstanceAlignmentService {
     return first.cancelled + remaining;
   }
 
-  /** Takes the next step for a locked schedule. Null when nothing is left. */
-  async goOn(manager: EntityManager, schedule: AlignedSchedule): Promise<StepTaken | null> {
+  /** Runs the next step for a locked schedule. Returns null if no step remains. */
+  async advance(manager: EntityManager, schedule: AlignedSchedule): Promise<StepTaken | null> {
     const { scheduleId } = schedule;
     const release = await this.releases.find(manager, scheduleId);
     if (release === null) return null;
@@ -142,8 +143,8 @@ export class InstanceAlignmentService {
   }
 
   /**
-   * Of a schedule that cannot be evaluated nobody knows which of its instances are right: all stay until it
-   * is repaired.
+   * Returns which instances the schedule still wants. For a schedule that cannot be evaluated that is
+   * unknown, so all are kept until it is repaired.
    */
   private async wantedOf(manager: EntityManager, schedule: AlignedSchedule): Promise<Wanted> {
     if (schedule.status !== 'Active') return 'none';
@@ -157,10 +158,13 @@ export class InstanceAlignmentService {
   }
 }
 
-/** A change that comes while another one is still carried out does the work of both. */
-function joined(before: Release, asked: Alignment): Alignment {
-  if (!asked.onlyCopies || before.onlyCopies) return asked;
-  return { ...asked, ...alignmentOf(before, asked.schedule) };
+/**
+ * Merges a change with an unfinished one. A change that only copies must not drop the cancellations of the
+ * unfinished one; the steps of a release also copy.
+ */
+function merge(before: Release, change: Alignment): Alignment {
+  if (!change.onlyCopies || before.onlyCopies) return change;
+  return { ...change, ...alignmentOf(before, change.schedule) };
 }
 
 function alignmentOf(release: Release, schedule: AlignedSchedule): Alignment {

@@ -12,7 +12,7 @@ describe('counts of pending instances', () => {
     read.mockReset();
   });
 
-  it('are read once a second when they are large', async () => {
+  it('are read once a second if large', async () => {
     read.mockResolvedValue(200_000);
     for (let request = 0; request < 50; request += 1) expect(await count()).toBe(200_000);
     expect(read).toHaveBeenCalledTimes(1);
@@ -23,14 +23,14 @@ describe('counts of pending instances', () => {
     expect(read).toHaveBeenCalledTimes(3);
   });
 
-  it('are read each time when they are small', async () => {
+  it('are read each time if small', async () => {
     read.mockResolvedValue(9_999);
     await count();
     await count();
     expect(read).toHaveBeenCalledTimes(2);
   });
 
-  it('that ended at their limit are read again for a higher one', async () => {
+  it('that reached their limit are read again for a higher limit', async () => {
     read.mockResolvedValueOnce(200_001).mockResolvedValueOnce(250_000);
     expect(await count(200_001)).toBe(200_001);
     expect(await count(300_000)).toBe(250_000);

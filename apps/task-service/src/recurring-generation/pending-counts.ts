@@ -1,29 +1,31 @@
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 
-/** Smaller counts are read anew each time: 10,000 entries of an index take about a millisecond. */
+/** Minimum count that is cached. Smaller ones are read each time: 10,000 index entries take about 1 ms. */
 const LARGE_COUNT = 10_000;
 const LIFETIME_MS = SECOND_MS;
 const MAX_FACILITIES = 1_000;
 
 interface Counted {
   readonly count: number;
-  /** It was counted no further. */
+  /** Number at which counting stopped. */
   readonly limit: number;
   readonly untilMs: number;
 }
 
 /**
- * Large counts of pending instances, for a second: a facility that is full is asked for over and over, and
- * each count reads up to 200,000 entries of an index.
+ * Caches large counts of pending instances for 1 s: requests for a full facility are frequent, and each count
+ * reads up to 200,000 index entries.
  */
 export class PendingCounts {
   private readonly counts = new Map<number, Counted>();
 
   constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
 
-  /** @param limit as far as it has to be counted
-   *  @param read counts */
+  /**
+   * Returns the number of pending instances of a facility, counted up to `limit`.
+   * @param read counts them in the database
+   */
   async of(facilityId: number, limit: number, read: () => Promise<number>): Promise<number> {
     const known = this.counts.get(facilityId);
     const isFresh = known !== undefined && known.untilMs > this.clock.monotonicMs();

@@ -10,7 +10,7 @@ export const QUEUES = {
 
 export type QueueName = (typeof QUEUES)[keyof typeof QUEUES];
 
-/** Every wait of a message for its next attempt in the broker, by any queue's policy. */
+/** All delays for which a message may wait in the broker before a retry, over all queues. */
 export const RETRY_DELAYS_MS = [
   1_000, 5_000, 10_000, 15_000, 30_000, 60_000, 100_000, 180_000, 300_000,
 ] as const;

@@ -7,8 +7,8 @@ const DUE = [at('02T06'), at('02T07'), at('03T06')] as const;
 const recurrence = (schedule: string) =>
   recurrenceOf({ schedule, timeZone: 'UTC', startDate: null, endDate: null, excludedDates: null });
 
-describe('instances to come after a change', () => {
-  it('stay where the schedule is due, and nowhere else', () => {
+describe('future instances after a change', () => {
+  it('are kept where the schedule is due, and released elsewhere', () => {
     expect(planRelease(recurrence('0 6 * * *'), NOW, [...DUE])).toEqual({
       kept: [DUE[0], DUE[2]],
       released: [DUE[1]],
@@ -16,7 +16,7 @@ describe('instances to come after a change', () => {
     });
   });
 
-  it('are all decided in one step, also behind the last that stays', () => {
+  it('are all decided in one step, including those after the last kept one', () => {
     expect(planRelease(recurrence('0 6 * * *'), NOW, [DUE[0], DUE[1]])).toEqual({
       kept: [DUE[0]],
       released: [DUE[1]],
@@ -24,12 +24,12 @@ describe('instances to come after a change', () => {
     });
   });
 
-  it('all stay, or none', () => {
+  it('are all kept, or none', () => {
     expect(planRelease('all', NOW, [...DUE])).toEqual({ kept: DUE, released: [], end: DUE[2] });
     expect(planRelease('none', NOW, [...DUE])).toEqual({ kept: [], released: DUE, end: DUE[2] });
   });
 
-  it('are decided up to where a step ends, if the schedule is due far more often than it has instances', () => {
+  it('are decided up to the end of the step if the schedule has far more occurrences than instances', () => {
     const far = new Date(NOW.getTime() + 366 * 86_400_000);
     const first = planRelease(recurrence('* * * * *'), NOW, [DUE[0], far]);
     expect(first).toMatchObject({ kept: [DUE[0]], released: [] });

@@ -1,23 +1,23 @@
 import { dueBetween, type Recurrence } from '../schedules/recurrence';
 
-/** Which of its instances to come a schedule still wants: those that it is due at, all of them, or none. */
+/** Which of its future instances a schedule still wants: those at which it is due, all, or none. */
 export type Wanted = Recurrence | 'all' | 'none';
 
-/** What becomes of some instances. */
+/** Decision about some instances, which are identified by their due instants. */
 export interface ReleasePlan {
   readonly kept: readonly Date[];
   readonly released: readonly Date[];
-  /** Up to here everything is decided. */
+  /** Everything up to this instant is decided. */
   readonly end: Date;
 }
 
 /**
- * So many occurrences are looked at in one step: where a schedule is due far more often than it has
- * instances, a step ends before the last of them.
+ * Maximum occurrences computed in one step. If a schedule has far more occurrences than instances, the step
+ * ends before the last instance.
  */
 const OCCURRENCES_PER_STEP = 20_000;
 
-/** Decides about the instances due at the given instants, which ascend and come after `after`. */
+/** Decides about the instances due at the given instants, which ascend and are after `after`. */
 export function planRelease(wanted: Wanted, after: Date, due: readonly [Date, ...Date[]]): ReleasePlan {
   const last = due.at(-1) ?? due[0];
   if (wanted === 'all') return { kept: due, released: [], end: last };

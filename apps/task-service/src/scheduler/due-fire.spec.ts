@@ -70,13 +70,13 @@ describe('a due trigger', () => {
     });
   });
 
-  it('still fires an instant that the zone no longer has as an occurrence', () => {
+  it('still fires an instant that is no occurrence any more by the rules of the zone', () => {
     const moved = new Date('2026-01-05T10:07:00Z');
     const fire = decideFire(moved, new Date('2026-01-05T12:00:00Z'), parseCronExpression('0 10 * * *'), UTC);
     expect(fire).toMatchObject({ scheduledAt: moved, misfired: true, missedCount: 1 });
   });
 
-  it('that was paused for a year counts what it missed without listing it', () => {
+  it('that was paused for a year counts the missed occurrences without listing them', () => {
     let reads = 0;
     const everyMinute = parseCronExpression('* * * * *');
     const watched = {
@@ -88,7 +88,7 @@ describe('a due trigger', () => {
     };
     const fire = decideFire(dueAt, new Date('2027-01-05T10:00:00Z'), watched, timeZone('Europe/Berlin'));
     expect(fire).toMatchObject({ misfired: true, missedCount: 525_601 });
-    // Listed, they would be read once for each of 8,760 hours.
+    // Listing them would read `minutes` once for each of 8,760 hours.
     expect(reads).toBeLessThan(1_000);
   });
 });
@@ -97,7 +97,7 @@ describe('a trigger with jitter', () => {
   const hourly = parseCronExpression('0 * * * *');
   const next = (now: string) => nextFireAfter(new Date(now), 300, hourly, UTC);
 
-  it('fires so much after its occurrences, and not at the present instant again', () => {
+  it('fires that much after its occurrences, and not at the present instant again', () => {
     expect(next('2026-01-05T10:00:00Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
     expect(next('2026-01-05T10:04:59Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
     expect(next('2026-01-05T10:05:00Z')).toEqual(new Date('2026-01-05T11:05:00Z'));
@@ -112,22 +112,22 @@ describe('a trigger with jitter', () => {
     expect(second('2026-01-05T09:05:00Z')).toEqual(new Date('2026-01-05T10:05:00Z'));
   });
 
-  it('does not wait for a next fire that a clock planned which was ahead', () => {
+  it('ignores a next fire that was planned by a clock that was ahead', () => {
     expect(second('2026-02-05T10:05:00Z')).toEqual(new Date('2026-01-05T11:05:00Z'));
   });
 
   it.each([{ schedule: '@hourly' }, { timeZone: 'Mars/X' }])(
-    'has no second fire that anybody could tell with %j',
+    'has no second fire if it cannot be evaluated, with %j',
     (overrides) => {
       expect(second('2026-01-05T10:05:00Z', overrides)).toBeNull();
     },
   );
 });
 
-describe('the message that has instances generated', () => {
+describe('the message that requests generation', () => {
   const requestedAt = new Date('2026-01-05T12:00:00Z');
 
-  it('tells of the fire, and is ordered with the facility’s others', () => {
+  it('contains the fire, and has the facility as its ordering key', () => {
     const fire = { scheduledAt: dueAt, misfired: true, missedCount: 10 };
     expect(generationRequested(501, { requestedAt, fire })).toMatchObject({
       facilityId: 501,
@@ -141,7 +141,7 @@ describe('the message that has instances generated', () => {
     });
   });
 
-  it('without a fire is due when it is asked for', () => {
+  it('without a fire is due when it is requested', () => {
     expect(generationRequested(501, { requestedAt })).toMatchObject({
       message: {
         scheduledFireTimeUtc: '2026-01-05T12:00:00.000Z',

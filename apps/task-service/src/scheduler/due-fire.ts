@@ -6,15 +6,18 @@ import { countOccurrences, findLatestOccurrence, nextOccurrence } from '../sched
 import { timeZone, TimeZoneError, type TimeZone } from '../schedules/time-zone';
 import type { Trigger } from './trigger.entity';
 
-/** A trigger later than this is misfired: 1.5 hours. Source: task messaging spec, Scheduler rules. */
+/**
+ * Seconds of lateness beyond which a fire is a misfire: 1.5 hours. Source: task messaging spec, Scheduler
+ * rules.
+ */
 export const MISFIRE_THRESHOLD_SECONDS = 5_400;
 
-/** What one due trigger does in this batch. */
+/** The fire of one due trigger in a batch. */
 export interface DueFire {
-  /** The occurrence this fire stands for; with the facility it is the fire's identity. */
+  /** The occurrence that fires. With the facility it identifies the fire. */
   readonly scheduledAt: Date;
   readonly misfired: boolean;
-  /** Occurrences that one misfire stands for, itself included; 0 for an ordinary fire. */
+  /** Occurrences that a misfire replaces, itself included; 0 for an ordinary fire. */
   readonly missedCount: number;
   readonly nextFireAt: Date;
 }
@@ -24,9 +27,9 @@ type FiringTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'nextFireAt' | 'jit
 /**
  * Decides the fire of a trigger whose `dueAt` is not after `now` (the database's clock).
  *
- * Up to 5,400 s late (whole seconds) its oldest missed occurrence fires, and the next one becomes due at once
- * if it has passed too, so every missed occurrence fires, oldest first. Later than that the trigger is
- * misfired: one fire for the latest missed occurrence stands for all of them.
+ * Up to 5,400 s late (whole seconds), the oldest missed occurrence fires. If the next one has passed too, it
+ * is due at once, so every missed occurrence fires, oldest first. Later than that, the trigger is misfired:
+ * one fire for the latest missed occurrence replaces all of them.
  */
 export function decideFire(dueAt: Date, now: Date, expression: CronExpression, zone: TimeZone): DueFire {
   const lateSeconds = Math.floor((now.getTime() - dueAt.getTime()) / SECOND_MS);
@@ -35,15 +38,14 @@ export function decideFire(dueAt: Date, now: Date, expression: CronExpression, z
     return { scheduledAt: dueAt, misfired: false, missedCount: 0, nextFireAt };
   }
   const latest = findLatestOccurrence(expression, zone, now);
-  // `dueAt` itself counts even if the zone's rules changed since and it is no occurrence any more.
+  // `dueAt` counts even if it is no occurrence any more, because the rules of the zone have changed.
   const scheduledAt = latest !== null && latest > dueAt ? latest : dueAt;
   const missedCount = 1 + countOccurrences(expression, zone, dueAt, scheduledAt);
   return { scheduledAt, misfired: true, missedCount, nextFireAt: nextOccurrence(expression, zone, now) };
 }
 
 /**
- * When a trigger that has jitter is to fire next: the first of its occurrences, delayed by the jitter, after
- * `now`.
+ * Returns the next fire of a trigger with jitter: its first occurrence, delayed by the jitter, after `now`.
  */
 export function nextFireAfter(
   now: Date,
@@ -57,8 +59,8 @@ export function nextFireAfter(
 }
 
 /**
- * When a trigger fires for the second time from `now`. A next fire beyond its next occurrence, planned by a
- * clock that was ahead, does not count. Null if the trigger cannot be evaluated: its own fire tells of that.
+ * Returns the second fire of a trigger after `now`. A next fire beyond the next occurrence was planned by a
+ * clock that was ahead, and is ignored. Null if the trigger cannot be evaluated; its next fire reports that.
  */
 export function findSecondFire(trigger: FiringTrigger, now: Date): Date | null {
   const { schedule, timeZone: zoneName, nextFireAt, jitterSeconds } = trigger;
@@ -73,8 +75,8 @@ export function findSecondFire(trigger: FiringTrigger, now: Date): Date | null {
 }
 
 /**
- * The message that has a facility's instances generated: because its trigger fired, or, without a fire,
- * because something changed or somebody asked for it.
+ * Returns the message that requests generation for a facility: because its trigger fired, or, without `fire`,
+ * because of a change or a command.
  */
 export function generationRequested(
   facilityId: number,

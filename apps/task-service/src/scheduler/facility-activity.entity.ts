@@ -2,23 +2,23 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * Since when business units hold a facility active or do not. While none does, it also remembers the trigger
- * that the facility had.
+ * Since when business units have held a facility active, or not. While none does, the row also stores the
+ * settings of the facility's removed trigger.
  */
 @Entity('facility_activity')
 export class FacilityActivity {
   @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'facility_activity_pkey' })
   readonly facilityId!: number;
 
-  /** When its last business unit let go of it; null while it has a trigger again. */
+  /** When its last business unit deactivated it; null once it has a trigger again. */
   @Column({ name: 'inactive_since', ...INSTANT, nullable: true })
   readonly inactiveSince!: Date | null;
 
-  /** When it was activated last: nothing due earlier is generated any more. */
+  /** When it was last activated: occurrences before this instant are not generated any more. */
   @Column({ name: 'active_since', ...INSTANT, nullable: true })
   readonly activeSince!: Date | null;
 
-  /** Settings of the removed trigger; null when nothing is remembered. */
+  /** Cron expression of the removed trigger; null if none is stored. */
   @Column({ type: 'text', nullable: true })
   readonly schedule!: string | null;
 
@@ -28,7 +28,7 @@ export class FacilityActivity {
   @Column({ name: 'jitter_seconds', type: 'integer', nullable: true })
   readonly jitterSeconds!: number | null;
 
-  /** An operator had paused the removed trigger. */
+  /** Whether an operator had paused the removed trigger. */
   @Column({ name: 'is_paused', type: 'boolean', default: false })
   readonly isPaused!: boolean;
 }

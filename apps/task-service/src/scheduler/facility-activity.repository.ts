@@ -2,21 +2,21 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { Trigger } from './trigger.entity';
 
-/** What is known of facilities before they are scheduled. */
+/** Stored activity of facilities, read before their triggers are created. */
 export interface KnownActivity {
-  /** The database's time of the transaction. */
+  /** Database time of the transaction. */
   readonly now: Date;
-  /** Facilities that no business unit held active until now. */
+  /** Facilities that no business unit has held active until now. */
   readonly inactive: ReadonlySet<number>;
-  /** What their removed triggers were. */
-  readonly remembered: ReadonlyMap<number, RememberedTrigger>;
+  /** Settings of their removed triggers, by facility. */
+  readonly removedTriggers: ReadonlyMap<number, RemovedTrigger>;
 }
 
-/** The settings of a trigger that was removed when the last business unit let go of its facility. */
-type RememberedTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
+/** Settings of a trigger that was removed when the last business unit deactivated its facility. */
+type RemovedTrigger = Pick<Trigger, 'schedule' | 'timeZone' | 'jitterSeconds' | 'state'>;
 
-// Hand-written SQL: in a batch, and by what another table says. A facility that was inactive already keeps
-// what is remembered of its trigger.
+// Hand-written SQL: a batch, joined with another table. A facility that was inactive already keeps its stored
+// trigger.
 const RETIRE_INACTIVE = `
   WITH inactive AS MATERIALIZED (
     SELECT facility_id FROM unnest($1::bigint[]) AS facility_id WHERE NOT EXISTS (
@@ -37,7 +37,7 @@ const RETIRE_INACTIVE = `
     jitter_seconds = coalesce(excluded.jitter_seconds, activity.jitter_seconds),
     is_paused = CASE WHEN excluded.schedule IS NULL THEN activity.is_paused ELSE excluded.is_paused END`;
 
-// Hand-written SQL: the time comes with it.
+// Hand-written SQL: also returns the database time, even if no facility has a row.
 const KNOWN_ACTIVITY = `
   SELECT now() AS now, activity.facility_id::float8 AS "facilityId", activity.inactive_since IS NOT NULL AS "isInactive",
     activity.schedule, activity.time_zone AS "timeZone", activity.jitter_seconds AS "jitterSeconds",
@@ -45,21 +45,21 @@ const KNOWN_ACTIVITY = `
   FROM (SELECT $1::bigint[] AS facilities) AS asked
   LEFT JOIN task.facility_activity AS activity ON activity.facility_id = ANY (asked.facilities)`;
 
-// Hand-written SQL: in a batch. What was remembered is in the triggers by now.
+// Hand-written SQL: a batch. Clears the stored triggers, which have been created again by now.
 const NOTE_ACTIVE = `
   INSERT INTO task.facility_activity (facility_id, active_since)
   SELECT facility_id, now() FROM unnest($1::bigint[]) AS facility_id ORDER BY facility_id
   ON CONFLICT (facility_id) DO UPDATE SET inactive_since = NULL, active_since = now(),
     schedule = NULL, time_zone = NULL, jitter_seconds = NULL, is_paused = false`;
 
-// Hand-written SQL: nothing is inserted for a facility that has no row.
-const FORGET = `
+// Hand-written SQL: an UPDATE, so that a facility without a row gets none.
+const CLEAR_TRIGGER = `
   UPDATE task.facility_activity SET schedule = NULL, time_zone = NULL, jitter_seconds = NULL, is_paused = false
   WHERE facility_id = $1`;
 
 interface ActivityRow {
   readonly now: Date;
-  /** Null in the only row when nothing is known of any facility. */
+  /** Null in the only row if no facility has a row. */
   readonly facilityId: number | null;
   readonly isInactive: boolean;
   readonly schedule: string | null;
@@ -69,42 +69,44 @@ interface ActivityRow {
 }
 
 /**
- * Every statement on `task.facility_activity`: since when business units hold a facility active, and what its
- * trigger was before.
+ * All statements on `task.facility_activity`: since when business units have held a facility active, and its
+ * removed trigger.
  */
 @Injectable()
 export class FacilityActivityRepository {
   /**
-   * Removes the triggers of those facilities that no business unit holds active any more, and remembers them:
-   * their settings and their pause come back with the next activation.
+   * Removes the triggers of those facilities that no business unit holds active any more, and stores their
+   * settings and their pause for the next activation.
    */
   async retireInactive(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
     await manager.query(RETIRE_INACTIVE, [facilityIds]);
   }
 
-  /** What is remembered of the facilities, with the database's time. */
+  /** Returns the stored activity of the facilities, and the database time. */
   async find(manager: EntityManager, facilityIds: readonly number[]): Promise<KnownActivity> {
     const rows = await manager.query<ActivityRow[]>(KNOWN_ACTIVITY, [facilityIds]);
-    if (!rows[0]) throw new Error('the database gave no time');
+    if (!rows[0]) throw new Error('the database returned no time');
     const inactive = new Set<number>();
-    const remembered = new Map<number, RememberedTrigger>();
+    const removedTriggers = new Map<number, RemovedTrigger>();
     for (const { facilityId, isInactive, schedule, timeZone, jitterSeconds, isPaused } of rows) {
       if (facilityId === null) continue;
       if (isInactive) inactive.add(facilityId);
       if (schedule === null || timeZone === null) continue;
       const state = isPaused ? 'PAUSED' : 'WAITING';
-      remembered.set(facilityId, { schedule, timeZone, jitterSeconds: jitterSeconds ?? 0, state });
+      removedTriggers.set(facilityId, { schedule, timeZone, jitterSeconds: jitterSeconds ?? 0, state });
     }
-    return { now: rows[0].now, inactive, remembered };
+    return { now: rows[0].now, inactive, removedTriggers };
   }
 
-  /** Facilities that have triggers from now on: what was due earlier is not generated for them. */
+  /**
+   * Records that the facilities have triggers from now on: earlier occurrences are not generated for them.
+   */
   async noteActive(manager: EntityManager, facilityIds: readonly number[]): Promise<void> {
     if (facilityIds.length > 0) await manager.query(NOTE_ACTIVE, [facilityIds]);
   }
 
-  /** Forgets the removed trigger: it was not to come back. */
-  async forgetTrigger(manager: EntityManager, facilityId: number): Promise<void> {
-    await manager.query(FORGET, [facilityId]);
+  /** Clears the stored trigger, so that an activation does not restore it. */
+  async clearStoredTrigger(manager: EntityManager, facilityId: number): Promise<void> {
+    await manager.query(CLEAR_TRIGGER, [facilityId]);
   }
 }

@@ -13,7 +13,7 @@ import { JOB_NAME } from './trigger.entity';
 import type { DecidedFire, Decisions, Fired } from './record-fires';
 import { type Decide, type DuePosition, type DueTrigger, TriggersRepository } from './triggers.repository';
 
-/** What one batch did. */
+/** Numbers of triggers in one batch. */
 export interface FiredBatch {
   readonly acquired: number;
   readonly fired: number;
@@ -21,28 +21,32 @@ export interface FiredBatch {
 }
 
 /**
- * No trigger that waits comes before `from`. What fired earlier has left entries at the head of the index,
- * which are passed over.
+ * Position at which a scan for due triggers starts: no waiting trigger comes before `from`. Skips the index
+ * entries that earlier fires have left at the head.
  */
 interface TrustedStart {
   readonly from: DuePosition;
   readonly trustedUntilMs: number;
 }
 
-/** Another replica may resume a trigger that is overdue: so much later it is seen here. */
+/**
+ * Time for which a start is trusted. An overdue trigger before it, which another replica has resumed, is
+ * found after at most this time.
+ */
 const START_TRUSTED_MS = 15 * SECOND_MS;
-/** After so many batches the start is found anew. */
+/** Batches after which the start is read again. */
 const BATCHES_PER_START = 50;
 
 /**
- * Fires one batch of due triggers: lock, record, store the messages and move on, in one transaction. There is
- * no acquired state to clean up: a dead replica's locks vanish with its connection.
+ * Fires one batch of due triggers in one transaction: locks them, records the fires, stores the messages and
+ * advances the triggers. There is no acquired state to clean up: the locks of a crashed replica end with its
+ * connection.
  */
 @Injectable()
 export class FiringService {
   private readonly logger = new Logger(FiringService.name);
   private start: TrustedStart | null = null;
-  private forgotten = 0;
+  private resets = 0;
   private batches = 0;
 
   constructor(
@@ -52,21 +56,21 @@ export class FiringService {
   ) {}
 
   /**
-   * Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null
-   * without any.
+   * Returns the milliseconds, by the database's clock, until the next trigger is due; negative if one is
+   * overdue, null if there is none.
    */
   async findNextDueDelayMs(): Promise<number | null> {
     const known = this.knownStart();
-    const asked = this.forgotten;
+    const resetsBefore = this.resets;
     const { delayMs, from } = await this.triggers.findNextDue(this.dataSource, known?.from ?? null);
     const trustedUntilMs = known?.trustedUntilMs ?? SYSTEM_CLOCK.monotonicMs() + START_TRUSTED_MS;
-    if (asked === this.forgotten) this.start = { from, trustedUntilMs };
+    if (resetsBefore === this.resets) this.start = { from, trustedUntilMs };
     return delayMs;
   }
 
-  /** Looks at all triggers the next time: one has changed. */
+  /** Makes the next scan read all triggers, because one has changed. */
   forgetStart(): void {
-    this.forgotten += 1;
+    this.resets += 1;
     this.start = null;
   }
 
@@ -78,7 +82,10 @@ export class FiringService {
     return { acquired, fired: recorded.length, misfired: recorded.filter((fire) => fire.misfired).length };
   }
 
-  /** One trigger whose fire PostgreSQL refuses keeps no other from firing. */
+  /**
+   * Fires a batch. If PostgreSQL rejects it, fires each trigger separately, so that one bad trigger does not
+   * block the others.
+   */
   private async fireDue(): Promise<Fired> {
     const decide: Decide = (due) => this.decide(due);
     const from = this.knownStart()?.from ?? null;
@@ -86,7 +93,7 @@ export class FiringService {
       return await this.triggers.fireDue(this.dataSource, decide, from);
     } catch (error) {
       if (!isStatementFailure(error)) throw error;
-      this.logger.error(`a batch of due triggers is refused, and fired one by one: ${String(error)}`);
+      this.logger.error(`a batch of due triggers was rejected and is fired one by one: ${String(error)}`);
       return this.triggers.fireEach(this.dataSource, decide, from);
     }
   }
@@ -104,7 +111,7 @@ export class FiringService {
         decisions.fires.push(withTrace(trace, () => this.fire(trigger)));
       } catch (error) {
         trace.span?.fail('trigger-not-evaluated');
-        // E.g. a zone that this runtime does not know: one such trigger must not hold up the batch for good.
+        // E.g. a zone that this runtime does not know. One such trigger must not block the batch for ever.
         withTrace(trace, () => {
           this.logger.error(
             `trigger of facility ${String(facilityId)} cannot be evaluated: ${String(error)}`,
@@ -119,14 +126,15 @@ export class FiringService {
   }
 
   private fire({ facilityId, dueAt, now, schedule, timeZone: zone, jitterSeconds }: DueTrigger): DecidedFire {
-    const later = (instant: Date, seconds: number): Date => new Date(instant.getTime() + seconds * SECOND_MS);
-    // Decided as if there were no jitter and it were that much earlier.
-    const [due, at] = [later(dueAt, -jitterSeconds), later(now, -jitterSeconds)];
+    const shifted = (instant: Date, seconds: number): Date =>
+      new Date(instant.getTime() + seconds * SECOND_MS);
+    // Decides without jitter, as of a time that is earlier by the jitter.
+    const [due, at] = [shifted(dueAt, -jitterSeconds), shifted(now, -jitterSeconds)];
     const decided = decideFire(due, at, parseCronExpression(schedule), timeZone(zone));
     const fire = {
       ...decided,
-      scheduledAt: later(decided.scheduledAt, jitterSeconds),
-      nextFireAt: later(decided.nextFireAt, jitterSeconds),
+      scheduledAt: shifted(decided.scheduledAt, jitterSeconds),
+      nextFireAt: shifted(decided.nextFireAt, jitterSeconds),
     };
     const message = this.outbound.prepare(generationRequested(facilityId, { requestedAt: now, fire }));
     return { ...fire, facilityId, message };
@@ -134,8 +142,8 @@ export class FiringService {
 }
 
 /**
- * Opens the span of one fire. It begins a trace of its own: a trigger fires for years, and a trace that never
- * ends shows nothing. It links to the trace in which the trigger was created or last changed.
+ * Opens the span of one fire. It starts a new trace, because a trigger fires for years and would otherwise
+ * extend one trace for ever. It links to the trace in which the trigger was created or last changed.
  */
 function openFireSpan({ facilityId, originTrace }: DueTrigger): TraceContext {
   const origin = originTrace === null ? null : traceOf({ traceparent: originTrace });

@@ -2,28 +2,27 @@ import type { Query } from '@platform/database';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
 import type { DueFire } from './due-fire';
 
-/** A decided fire with the message that carries it. */
+/** A decided fire and its message. */
 export interface DecidedFire extends DueFire {
   readonly facilityId: number;
   readonly message: NewOutboxMessage;
 }
 
-/** What a batch of due triggers does: those that fire, and those that cannot be evaluated. */
+/** Decisions for a batch of due triggers: those that fire, and those that cannot be evaluated. */
 export interface Decisions {
   readonly fires: DecidedFire[];
   readonly failed: { facilityId: number; error: string }[];
 }
 
-/** What became of a batch of due triggers. `recorded`: the fires of occurrences that had not fired before. */
+/** Result of a batch of due triggers. `recorded`: the fires of occurrences that had not fired before. */
 export interface Fired {
   readonly acquired: number;
   readonly recorded: DecidedFire[];
 }
 
-// Hand-written SQL: one round trip for everything a batch writes. Moving the trigger does not depend on the
-// insert: an occurrence that fired before moves on all the same, but only a new one has its message stored.
-// The triggers are found by $1: a plan that was made for a small table joins the fires with all of a large
-// one.
+// Hand-written SQL: one round trip for all writes of a batch. A trigger advances even if its occurrence had
+// fired before, but only a new fire has its message stored. The triggers are selected by $1, because a plan
+// made for a small table would join the fires with all rows of a large one.
 const RECORD_FIRES = {
   name: 'record-fires',
   text: `
@@ -50,7 +49,7 @@ const RECORD_FIRES = {
   SELECT message_id AS "messageId" FROM recorded`,
 };
 
-// Hand-written SQL: rare, and then before RECORD_FIRES in one statement.
+// Hand-written SQL: prepended to RECORD_FIRES in the rare case that a trigger cannot be evaluated.
 const FAIL = `
   WITH failed AS (
     UPDATE task.triggers AS trigger SET state = 'ERROR', error = failed.error
@@ -58,7 +57,7 @@ const FAIL = `
     WHERE trigger.facility_id = failed.facility_id
   )`;
 
-/** The statement that a batch writes by. */
+/** Builds the statement with all writes of a batch. */
 export function recordStatement({ fires, failed }: Decisions): Query {
   const column = <T>(pick: (fire: DecidedFire) => T): T[] => fires.map(pick);
   const values = [

@@ -5,15 +5,17 @@ import { SECOND_MS, sleep } from '@platform/time';
 import { FiringService } from './firing.service';
 import { BATCH_SIZE } from './triggers.repository';
 
-/** How late a trigger can be that a replica created which then died. */
-const LONGEST_SLEEP_MS = 15 * SECOND_MS;
-/** Something is due, but other replicas are firing it. */
+/** Maximum sleep. A trigger fires at most this late if the replica that created it crashed. */
+const MAX_SLEEP_MS = 15 * SECOND_MS;
+/** Delay if triggers are due, but other replicas have locked them. */
 const TAKEN_ELSEWHERE_DELAY_MS = SECOND_MS;
+/** Delay after a failed turn. */
 const FAILURE_DELAY_MS = 2 * SECOND_MS;
 
 /**
- * The clustered scheduler of this replica: fires due triggers batch by batch, else sleeps until the next is
- * due. An idle replica asks the database once per 15 s; a trigger that this replica changes wakes it.
+ * The scheduler of this replica, one of a cluster: fires due triggers in batches, or sleeps until the next
+ * one is due. An idle replica queries the database every 15 s. A change of a trigger by this replica wakes
+ * it.
  */
 @Injectable()
 export class SchedulerService implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -44,13 +46,13 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
     await this.stop();
   }
 
-  /** Looks at the triggers now: one has changed. */
+  /** Wakes the scheduler, because a trigger has changed. */
   wake(): void {
     this.firing.forgetStart();
     this.awake.abort();
   }
 
-  /** Fires no further batch and waits for the one under way. */
+  /** Stops firing batches, and waits for the running one. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.wake();
@@ -59,19 +61,18 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
 
   private async run(): Promise<void> {
     while (!this.stopping) {
-      // Renewed before looking, so that a wake during the look is not lost.
+      // Renewed before the query, so that a wake during the query is not lost.
       this.awake = new AbortController();
       const delayMs = await this.turn();
       if (delayMs > 0) await this.rest(delayMs);
     }
   }
 
-  /** Fires what is due and tells how long to rest. */
+  /** Fires the due triggers. Returns the milliseconds to rest. */
   private async turn(): Promise<number> {
     try {
       const nextDueMs = await this.firing.findNextDueDelayMs();
-      if (nextDueMs === null || nextDueMs > 0)
-        return Math.min(nextDueMs ?? LONGEST_SLEEP_MS, LONGEST_SLEEP_MS);
+      if (nextDueMs === null || nextDueMs > 0) return Math.min(nextDueMs ?? MAX_SLEEP_MS, MAX_SLEEP_MS);
       return (await this.fireAll()) === 0 ? TAKEN_ELSEWHERE_DELAY_MS : 0;
     } catch (error) {
       this.counts.failures.inc();
@@ -86,14 +87,15 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
       this.counts.fired.inc(batch.fired);
       this.counts.misfired.inc(batch.misfired);
       total += batch.acquired;
-      // A full batch is followed at once: more may be due.
+      // After a full batch, more triggers may be due.
       if (batch.acquired < BATCH_SIZE || this.stopping) return total;
     }
   }
 
   private async rest(delayMs: number): Promise<void> {
     const { signal } = this.awake;
-    // Timers count whole milliseconds: round up, or the last one is spent looking again and again.
+    // Rounds up, because timers count whole milliseconds: otherwise the last millisecond would be spent
+    // polling.
     await sleep(Math.ceil(delayMs), signal).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });

@@ -2,8 +2,8 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * An occurrence of a trigger that has fired. The primary key is what makes it fire once, whatever replicas
- * and restarts do. One partition per month; `task.trigger_fires` is the default one.
+ * An occurrence of a trigger that has fired. The primary key makes it fire once, across replicas and
+ * restarts. The table has one partition per month; `task.trigger_fires` is the default one.
  */
 @Entity('fires')
 @Index('fires_age', ['firedAt'])
@@ -20,11 +20,11 @@ export class TriggerFire {
   @Column({ type: 'boolean' })
   readonly misfired!: boolean;
 
-  /** Occurrences that one misfire stands for, itself included; 0 for an ordinary fire. */
+  /** Occurrences that a misfire replaces, itself included; 0 for an ordinary fire. */
   @Column({ name: 'missed_count', type: 'integer' })
   readonly missedCount!: number;
 
-  /** The TaskInstanceGenerationRequested that the fire sent. */
+  /** Message id of the fire's TaskInstanceGenerationRequested. */
   @Column({ name: 'message_id', type: 'uuid' })
   readonly messageId!: string;
 }

@@ -28,9 +28,10 @@ const trigger = z
     facilityId,
     schedule: cron,
     timeZone,
-    jitterSeconds: z.int().meta({ description: 'How much later than the expression says it fires.' }),
+    jitterSeconds: z.int().meta({ description: 'Seconds after each occurrence at which it fires.' }),
     state: z.enum(TRIGGER_STATES).meta({
-      description: 'WAITING fires when due, PAUSED never does, ERROR cannot be evaluated any more.',
+      description:
+        '`WAITING`: fires when due. `PAUSED`: does not fire. `ERROR`: cannot be evaluated any more.',
     }),
     nextFireAtUtc: instant('When it fires next.'),
     previousFireAtUtc: instant('When it fired last; null before the first time.').nullable(),
@@ -48,10 +49,10 @@ const fire = z
     scheduledAtUtc: instant('The occurrence that fired.'),
     firedAtUtc: instant('When it fired.'),
     lateMs: z.int().meta({ description: 'Milliseconds between the two.' }),
-    misfired: z.boolean().meta({ description: 'It was more than 1.5 hours late.' }),
+    misfired: z.boolean().meta({ description: 'Whether it was more than 1.5 hours late.' }),
     missedCount: z
       .int()
-      .meta({ description: 'Occurrences that a misfire stands for, itself included; else 0.' }),
+      .meta({ description: 'Occurrences that a misfire replaces, itself included; 0 for an ordinary fire.' }),
   })
   .meta({ id: 'TriggerFire', description: 'One fire of a trigger.' });
 

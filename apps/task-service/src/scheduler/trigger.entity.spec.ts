@@ -13,7 +13,7 @@ describe('jitter', () => {
     }
   });
 
-  it('is none where none is wanted', () => {
+  it('is 0 for a span of 0', () => {
     expect(jitterSecondsOf(501, 0)).toBe(0);
   });
 });

@@ -2,31 +2,33 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * States of a trigger: WAITING fires when due, PAUSED never does, ERROR is one that cannot be evaluated any
- * more.
+ * States of a trigger. WAITING: fires when due. PAUSED: does not fire. ERROR: cannot be evaluated any more.
  */
 export const TRIGGER_STATES = ['WAITING', 'PAUSED', 'ERROR'] as const;
 export type TriggerState = (typeof TRIGGER_STATES)[number];
 
-/** The job of every trigger. Source: task messaging spec, Scheduler rules 1. */
+/** Name of the job of every trigger. Source: task messaging spec, Scheduler rules 1. */
 export const JOB_NAME = 'GenerateTaskInstancesSchedule';
-/** The one group of all triggers. Source: task messaging spec, Scheduler rules 2. */
+/** Group of all triggers. Source: task messaging spec, Scheduler rules 2. */
 export const TRIGGER_GROUP = 'TaskInstanceGeneration';
 
-/** Name of a facility's trigger: derived from the facility, so there is one per facility. */
+/**
+ * Returns the name of a facility's trigger. It is derived from the facility, so each facility has at most
+ * one.
+ */
 export function triggerName(facilityId: number): string {
   return `facility-${String(facilityId)}`;
 }
 
 /**
- * A facility's share of the jitter, 0 up to `spanSeconds`: the same on every replica and release. Knuth's
- * multiplicative hash spreads neighbouring numbers evenly.
+ * Returns the jitter of a facility, from 0 to below `spanSeconds`. It is the same on every replica and
+ * release. Knuth's multiplicative hash spreads neighbouring ids evenly.
  */
 export function jitterSecondsOf(facilityId: number, spanSeconds: number): number {
   return spanSeconds === 0 ? 0 : (Math.imul(facilityId % 2 ** 32, 2_654_435_761) >>> 0) % spanSeconds;
 }
 
-/** What fires the generation of a facility's task instances; one per facility. */
+/** The trigger that fires the generation of a facility's task instances; at most one per facility. */
 @Entity('triggers')
 @Index('triggers_due', ['nextFireAt', 'facilityId'], { where: `state = 'WAITING'` })
 @Index('triggers_failed', ['facilityId'], { where: `state = 'ERROR'` })
@@ -59,8 +61,8 @@ export class Trigger {
   readonly nextFireAt!: Date;
 
   /**
-   * How much later than its occurrences it fires: facilities with the default expression do not all fire at
-   * once.
+   * Seconds after each occurrence at which it fires, so that facilities with the default expression do not
+   * all fire at once.
    */
   @Column({ name: 'jitter_seconds', type: 'integer', default: 0 })
   readonly jitterSeconds!: number;
@@ -68,13 +70,11 @@ export class Trigger {
   @Column({ name: 'previous_fire_at', ...INSTANT, nullable: true })
   readonly previousFireAt!: Date | null;
 
-  /** Why the trigger is in ERROR, for operators. */
+  /** Reason for the state ERROR, for operators. */
   @Column({ type: 'text', nullable: true, select: false })
   readonly error!: string | null;
 
-  /**
-   * The trace in which the trigger was created or last changed, as a W3C `traceparent`: its fires link to it.
-   */
+  /** Trace in which the trigger was created or last changed, as a W3C `traceparent`. Its fires link to it. */
   @Column({ name: 'origin_trace', type: 'text', nullable: true, select: false })
   readonly originTrace!: string | null;
 }

@@ -31,7 +31,7 @@ import { TriggersService } from './triggers.service';
 function CommandResponses(name: 'pause' | 'resume', state: TriggerDto['state']): MethodDecorator {
   return applyDecorators(
     ApiOkResponse({
-      description: 'Done, now or before.',
+      description: 'The trigger, changed now or before.',
       type: TriggerDto.Output,
       examples: { done: { summary: 'The trigger', value: { ...WAITING, state } } },
     }),
@@ -60,7 +60,7 @@ export class TriggersController {
   @ApiOperation({
     operationId: 'listTriggers',
     summary: 'List triggers',
-    description: 'In the order of their facilities.',
+    description: 'Ordered by facility.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -91,8 +91,8 @@ export class TriggersController {
   @Get(':facilityId/fires')
   @ApiOperation({
     operationId: 'listTriggerFires',
-    summary: 'See when a trigger has fired',
-    description: 'Latest first, as long as fires are kept (30 days unless configured otherwise).',
+    summary: 'List the fires of a trigger',
+    description: 'Latest first. Fires are kept for 30 days by default.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -139,7 +139,7 @@ export class TriggersController {
     operationId: 'resumeTrigger',
     summary: 'Resume a trigger',
     description:
-      'What was due in between is treated as a misfire is: up to 1.5 hours late, every occurrence fires; later, the latest one.',
+      'Occurrences missed during the pause are handled like late ones: up to 1.5 hours late, every occurrence fires; later, only the latest one.',
   })
   @CommandResponses('resume', 'WAITING')
   @HttpCode(200)

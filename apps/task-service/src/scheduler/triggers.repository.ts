@@ -13,45 +13,47 @@ import { JOB_NAME, TRIGGER_GROUP, Trigger, triggerName, type TriggerState } from
 /** Triggers per batch. Source: task messaging spec, Scheduler rules 3. */
 export const BATCH_SIZE = 10;
 
-/** A trigger that only this transaction may fire. */
+/** A due trigger that is locked by the current transaction. */
 export interface DueTrigger extends Pick<
   Trigger,
   'facilityId' | 'schedule' | 'timeZone' | 'jitterSeconds' | 'originTrace'
 > {
   readonly dueAt: Date;
-  /** The database's time of the transaction: the only clock that decides. */
+  /** Database time of the transaction, the only clock that decides. */
   readonly now: Date;
 }
 
-/** When a trigger fires. */
+/** Settings and next fire of a trigger. */
 export interface TriggerPlan extends Pick<
   Trigger,
   'facilityId' | 'schedule' | 'timeZone' | 'nextFireAt' | 'jitterSeconds'
 > {
-  /** WAITING unless given. */
+  /** Default: WAITING. */
   readonly state?: TriggerState;
 }
 
-/** What a batch of due triggers does. */
+/** Decides what a batch of due triggers does. */
 export type Decide = (due: readonly DueTrigger[]) => Decisions;
 
-/** How the scheduler's triggers stand. */
+/** Backlog of the scheduler. */
 export interface TriggerBacklog {
-  /** How long the trigger has been due that waits longest, by the database's clock; 0 when none is due. */
+  /** Seconds since the longest overdue trigger was due, by the database's clock; 0 if none is due. */
   readonly lagSeconds: number;
   /** Triggers that cannot be evaluated, counted up to 10,000. */
   readonly failed: number;
 }
 
-/** When the next trigger is due. */
+/** The next due trigger. */
 export interface NextDue {
-  /** Milliseconds until then by the database's clock; negative when it is overdue, null without any. */
+  /**
+   * Milliseconds until it is due, by the database's clock; negative if it is overdue, null if there is none.
+   */
   readonly delayMs: number | null;
-  /** No trigger that waits comes before it. */
+  /** Position before which no trigger waits. */
   readonly from: DuePosition;
 }
 
-/** A place in the order in which triggers fire; not after now. */
+/** A position in the order in which triggers fire; never in the future. */
 export interface DuePosition {
   readonly at: Date;
   readonly facilityId: number;
@@ -59,15 +61,15 @@ export interface DuePosition {
 
 export interface TriggerListing {
   readonly scope: FacilityScope;
-  /** Facility of the last row of the page before; empty for the first page. */
+  /** Facility of the previous page's last row; empty for the first page. */
   readonly after: readonly unknown[];
   readonly limit: number;
 }
 
-// Hand-written SQL: locked, and hot. now() is an index condition; clock_timestamp() would scan every waiting
-// trigger. The limit is part of the text: a plan for any limit would be one for a tenth of the table. $1 and
-// $2 pass over what fired already: while a backup's snapshot is open its index entries stay, and a batch that
-// reads a million of them takes 350 ms instead of 0.05 ms.
+// Hand-written SQL: locking, and on the hot path. now() is an index condition; clock_timestamp() would scan
+// every waiting trigger. The LIMIT is part of the text: a generic plan for a parameter expects a tenth of the
+// table. $1 and $2 skip the index entries of earlier fires, which remain while a backup's snapshot is open: a
+// batch that reads a million of them takes 350 ms instead of 0.05 ms.
 export const ACQUIRE_DUE = {
   name: 'acquire-due-triggers',
   text: `
@@ -80,7 +82,8 @@ export const ACQUIRE_DUE = {
   FOR UPDATE SKIP LOCKED`,
 };
 
-// Hand-written SQL: in a batch. In order, as everybody locks triggers who locks several and waits.
+// Hand-written SQL: a batch, ordered by facility like all statements that wait for locks of several triggers,
+// which prevents deadlocks.
 const INSERT_MISSING = `
   INSERT INTO task.triggers (facility_id, trigger_name, trigger_group, job_name, schedule, time_zone, next_fire_at, jitter_seconds,
     state, error, origin_trace)
@@ -92,7 +95,7 @@ const INSERT_MISSING = `
   ON CONFLICT DO NOTHING
   RETURNING facility_id::float8 AS "facilityId"`;
 
-// Hand-written SQL: in a batch. A fire dated ahead of now is from a clock that was wrong.
+// Hand-written SQL: a batch. Clears a previous fire in the future, which a wrong clock dated.
 const RESCHEDULE = `
   UPDATE task.triggers AS trigger
   SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at,
@@ -102,8 +105,9 @@ const RESCHEDULE = `
     AS plan (facility_id, schedule, time_zone, next_fire_at, jitter_seconds, state)
   WHERE trigger.facility_id = ANY ($1) AND trigger.facility_id = plan.facility_id`;
 
-// Hand-written SQL: the time comes with it. Every generation asks. While no business unit holds the facility
-// active, nothing due until now counts. An activation dated ahead of now is from a clock that was wrong.
+// Hand-written SQL: prepared, because every generation runs it; also returns the database time. While no
+// business unit holds the facility active, `activeSince` is now, so nothing due earlier is generated. An
+// activation in the future was dated by a wrong clock and also counts as now.
 const NEXT_FIRE = {
   name: 'next-fire',
   text: `
@@ -115,7 +119,7 @@ const NEXT_FIRE = {
   LEFT JOIN task.facility_activity AS activity ON activity.facility_id = asked.facility`,
 };
 
-// Hand-written SQL: every replica asks again and again.
+// Hand-written SQL: every replica polls with it.
 const NEXT_DUE = `
   SELECT (extract(epoch FROM next.next_fire_at - now()) * 1000)::float8 AS "delayMs",
     CASE WHEN next.next_fire_at <= now() THEN next.next_fire_at ELSE date_trunc('milliseconds', now()) END AS "fromAt",
@@ -125,10 +129,11 @@ const NEXT_DUE = `
     WHERE state = 'WAITING' AND (next_fire_at, facility_id) >= ($1::timestamptz, $2::bigint)
     ORDER BY next_fire_at, facility_id LIMIT 1) AS next ON true`;
 
-/** A step may read the default partition, which it does not lock meanwhile. */
+/** Statement timeout of a step, which may scan the default partition without locking it. */
 const MONTH_STEP_LIMIT_MS = 10 * MINUTE_MS;
+/** Steps per run. */
 const MAX_MONTH_STEPS = 1_000;
-/** Fires that a step moves into their month. */
+/** Maximum fires that a step moves into their month's partition. */
 const MOVED_FIRES = 10_000;
 
 const COUNT_LIMIT = 10_000;
@@ -137,11 +142,11 @@ const BACKLOG = `
       WHERE state = 'WAITING'), 0), 0)::float8 AS "lagSeconds",
     (SELECT count(*)::int FROM (SELECT 1 FROM task.triggers WHERE state = 'ERROR' LIMIT $1) AS counted) AS failed`;
 
-// Hand-written SQL: in batches, from the partition that is no month. A fire is what keeps its occurrence from
-// firing again, so the one that a trigger stands on stays whatever its age: a trigger paused or in error for
-// longer than the retention must not fire that occurrence a second time. Found by index and deleted where
-// they were found; joined, the planner may rather read the whole table for each batch. Fires are never
-// updated, so a row stays where it is.
+// Hand-written SQL: a batch from the default partition. A fire prevents its occurrence from firing again, so
+// the one at a trigger's position is kept regardless of its age: otherwise a trigger that was paused or in
+// error for longer than the retention would fire that occurrence a second time. The rows are found by index
+// and deleted by ctid, because with a join the planner may scan the whole table for each batch. Fires are
+// never updated, so their ctid does not change.
 const DELETE_OLD_FIRES = `
   WITH deleted AS (
     DELETE FROM task.trigger_fires WHERE ctid = ANY (ARRAY(
@@ -153,19 +158,24 @@ const DELETE_OLD_FIRES = `
     RETURNING 1
   ) SELECT count(*)::int AS count FROM deleted`;
 
-/** Why a trigger is in ERROR that comes back with settings which cannot be evaluated any more. */
-const NOT_EVALUATED = 'its remembered settings cannot be evaluated';
+/** Error of a trigger that is restored with settings that cannot be evaluated any more. */
+const NOT_EVALUATED = 'its stored settings cannot be evaluated';
 
-/** A trigger that is there and then gone again was deleted in between; nobody does that over and over. */
-const MAX_LOOKS = 5;
+/**
+ * Attempts to create or lock triggers. An attempt fails only if another transaction creates a trigger and
+ * deletes it again in between.
+ */
+const MAX_ATTEMPTS = 5;
 
-/** Triggers and their fires. `record-fires` has the SQL that stores fires. Other repositories have statements
- *  of their own on `task.triggers`. */
+/**
+ * Reads and writes of triggers and their fires. `record-fires` has the SQL that stores fires. Other
+ * repositories access `task.triggers` in their own statements.
+ */
 @Injectable()
 export class TriggersRepository {
   constructor(@InjectRepository(Trigger) private readonly triggers: Repository<Trigger>) {}
 
-  /** Triggers of the facilities in scope, by facility, after the given one. */
+  /** Returns the triggers of the facilities in scope, ordered by facility, after the given one. */
   list({ scope, after: [facilityId], limit }: TriggerListing): Promise<Trigger[]> {
     const page = this.triggers.createQueryBuilder('trigger').orderBy('trigger.facilityId').limit(limit);
     if (scope !== 'all') page.andWhere('trigger.facilityId = ANY (:scope::bigint[])', { scope });
@@ -173,7 +183,7 @@ export class TriggersRepository {
     return page.getMany();
   }
 
-  /** Fires of a facility, latest first, before the given one. */
+  /** Returns the fires of a facility, latest first, before the given one. */
   listFires({
     facilityId,
     after: [scheduledAt],
@@ -192,17 +202,14 @@ export class TriggersRepository {
     });
   }
 
-  /**
-   * Reads the facility's trigger and keeps everybody else from changing it until the transaction ends. Waits
-   * for a fire under way.
-   */
+  /** Locks the facility's trigger until the transaction ends, and returns it. Waits for a running fire. */
   findAndLock(manager: EntityManager, facilityId: number): Promise<Trigger | null> {
     return manager.findOne(Trigger, { where: { facilityId }, lock: { mode: 'pessimistic_write' } });
   }
 
   /**
-   * Creates the triggers that the facilities lack, and locks those that they have and gives them as they are.
-   * Needs READ COMMITTED: it looks again at what came in between.
+   * Creates the missing triggers, and locks and returns the existing ones. Needs READ COMMITTED, so that a
+   * retry sees triggers that were created in between.
    */
   async insertOrLock(
     manager: EntityManager,
@@ -210,11 +217,11 @@ export class TriggersRepository {
   ): Promise<{ created: TriggerPlan[]; found: Trigger[] }> {
     const created: TriggerPlan[] = [];
     const found: Trigger[] = [];
-    let left = plans;
-    for (let look = 1; left.length > 0 && look <= MAX_LOOKS; look += 1) {
-      const names = left.map(({ facilityId }) => triggerName(facilityId));
+    let remaining = plans;
+    for (let attempt = 1; remaining.length > 0 && attempt <= MAX_ATTEMPTS; attempt += 1) {
+      const names = remaining.map(({ facilityId }) => triggerName(facilityId));
       const rows: { facilityId: number }[] = await manager.query(INSERT_MISSING, [
-        ...planColumns(left),
+        ...planColumns(remaining),
         names,
         TRIGGER_GROUP,
         JOB_NAME,
@@ -222,14 +229,14 @@ export class TriggersRepository {
         NOT_EVALUATED,
       ]);
       const inserted = new Set(rows.map(({ facilityId }) => facilityId));
-      created.push(...left.filter(({ facilityId }) => inserted.has(facilityId)));
-      left = left.filter(({ facilityId }) => !inserted.has(facilityId));
-      const locked = left.length === 0 ? [] : await this.lockAll(manager, left);
+      created.push(...remaining.filter(({ facilityId }) => inserted.has(facilityId)));
+      remaining = remaining.filter(({ facilityId }) => !inserted.has(facilityId));
+      const locked = remaining.length === 0 ? [] : await this.lockAll(manager, remaining);
       const lockedIds = new Set(locked.map(({ facilityId }) => facilityId));
       found.push(...locked);
-      left = left.filter(({ facilityId }) => !lockedIds.has(facilityId));
+      remaining = remaining.filter(({ facilityId }) => !lockedIds.has(facilityId));
     }
-    if (left.length > 0) throw new Error('a trigger was neither created nor found');
+    if (remaining.length > 0) throw new Error('a trigger was neither created nor found');
     return { created, found };
   }
 
@@ -241,7 +248,7 @@ export class TriggersRepository {
     });
   }
 
-  /** Gives locked triggers other settings, and another state if the plan says so. */
+  /** Changes the settings of locked triggers. Their state becomes the plan's, by default WAITING. */
   async reschedule(manager: EntityManager, plans: readonly TriggerPlan[]): Promise<void> {
     if (plans.length > 0) await manager.query(RESCHEDULE, [...planColumns(plans), originTrace()]);
   }
@@ -251,41 +258,41 @@ export class TriggersRepository {
     return { ...trigger, state };
   }
 
-  /** Removes the facility's trigger; false when it had none. Waits for a fire under way. */
+  /** Deletes the facility's trigger. Returns false if it had none. Waits for a running fire. */
   async delete(manager: EntityManager, facilityId: number): Promise<boolean> {
     const { affected } = await manager.delete(Trigger, { facilityId });
     return affected === 1;
   }
 
   /**
-   * When the next trigger is due.
-   * @param from no trigger that waits comes before it; null: nothing is known
+   * Returns the next due trigger.
+   * @param from position before which no trigger waits; null if unknown
    */
   async findNextDue(
     database: Pick<EntityManager, 'query'>,
     from: DuePosition | null = null,
   ): Promise<NextDue> {
     const rows = await database.query<NextDueRow[]>(NEXT_DUE, positionParameters(from));
-    if (!rows[0]) throw new Error('the database gave no time');
+    if (!rows[0]) throw new Error('the database returned no time');
     const { delayMs, fromAt, fromFacilityId } = rows[0];
     return { delayMs, from: { at: fromAt, facilityId: fromFacilityId } };
   }
 
   /**
-   * Milliseconds, by the database's clock, until the next trigger is due; negative when one is overdue, null
-   * without any.
+   * Returns the milliseconds, by the database's clock, until the next trigger is due; negative if one is
+   * overdue, null if there is none.
    */
   async findNextDueDelayMs(database: Pick<EntityManager, 'query'>): Promise<number | null> {
     return (await this.findNextDue(database)).delayMs;
   }
 
   /**
-   * Locks a batch of due triggers, longest due first, passing over those that another replica is firing, and
-   * does with it in the same transaction what `decide` says: records the fires, stores their messages and
-   * moves their triggers on; and takes triggers that cannot be evaluated out of the way of the others, until
-   * they are scheduled again. `decide` is called again when PostgreSQL asks for a repetition. The messages of
-   * occurrences that had fired before are not stored.
-   * @param from no trigger that waits comes before it; null: nothing is known
+   * Fires a batch of due triggers in one transaction. Locks them, longest due first, skipping those that
+   * another replica is firing. Then carries out what `decide` returns: records the fires, stores their
+   * messages and advances their triggers. A trigger that cannot be evaluated goes to ERROR until it is
+   * scheduled again, so that it does not block the others. `decide` is called again if PostgreSQL requires a
+   * retry. Messages of occurrences that had fired before are not stored.
+   * @param from position before which no trigger waits; null if unknown
    */
   async fireDue(dataSource: DataSource, decide: Decide, from: DuePosition | null = null): Promise<Fired> {
     let { fires, failed }: Decisions = { fires: [], failed: [] };
@@ -298,9 +305,9 @@ export class TriggersRepository {
   }
 
   /**
-   * As `fireDue`, for a batch that PostgreSQL refuses: each trigger is fired by itself, and one that is
-   * refused alone is in ERROR.
-   * @throws the fault of the server that refused all of them: it is no trigger's, and all stay due
+   * Like `fireDue`, for a batch that PostgreSQL has rejected: fires each trigger separately. One that is
+   * rejected alone goes to ERROR.
+   * @throws the server fault that rejected all of them: no trigger causes it, and all stay due
    */
   fireEach(dataSource: DataSource, decide: Decide, from: DuePosition | null): Promise<Fired> {
     return inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
@@ -326,9 +333,9 @@ export class TriggersRepository {
   }
 
   /**
-   * Makes the months to come and drops those that ended more than `days` ago, in steps with a transaction
-   * each; gives how many were dropped. One replica at a time does it. What is left when it stops is for the
-   * next run.
+   * Creates the partitions of the next months and drops those that ended more than `days` ago, in steps with
+   * one transaction each. Returns the number dropped. One replica at a time runs it; the next run continues
+   * where this one stops.
    */
   async keepMonths(days: number, isStopping = (): boolean => false): Promise<number> {
     let dropped = 0;
@@ -352,8 +359,8 @@ export class TriggersRepository {
   }
 
   /**
-   * Forgets at most `limit` fires older than `days` that are in no month of their own, oldest first; gives
-   * how many. Of replicas that do so at the same time one deletes and the others find nothing left.
+   * Deletes at most `limit` fires older than `days` from the default partition, oldest first. Returns their
+   * number.
    */
   async deleteOldFires(days: number, limit: number): Promise<number> {
     const rows = await this.triggers.query<{ count: number }[]>(DELETE_OLD_FIRES, [days, limit]);
@@ -366,9 +373,9 @@ export class TriggersRepository {
   }
 
   /**
-   * The facility's next fire, null without a trigger that fires, and the database's time. `activeSince`: what
-   * was due until then is not generated, because no business unit held the facility active; null if nothing
-   * is known.
+   * Returns the facility's next fire, null if no trigger fires, and the database time. Occurrences up to
+   * `activeSince` are not generated, because no business unit held the facility active; null if nothing is
+   * known.
    */
   async findNextFire(
     manager: EntityManager,
@@ -376,14 +383,14 @@ export class TriggersRepository {
   ): Promise<{ now: Date; fire: TriggerPlan | null; activeSince: Date | null }> {
     const rows = await queryPrepared<NextFire>(manager, NEXT_FIRE, [facilityId]);
     const [row] = rows;
-    if (!row) throw new Error('the database gave no time');
+    if (!row) throw new Error('the database returned no time');
     return { now: row.now, fire: isFire(row) ? row : null, activeSince: row.activeSince };
   }
 
-  /** The database's time of this transaction: replicas decide by it, never by their own clocks. */
+  /** Returns the database time of this transaction. Replicas decide by it, never by their own clocks. */
   async databaseNow(manager: EntityManager): Promise<Date> {
     const rows = await manager.query<{ now: Date }[]>('SELECT now() AS now');
-    if (!rows[0]) throw new Error('the database gave no time');
+    if (!rows[0]) throw new Error('the database returned no time');
     return rows[0].now;
   }
 }
@@ -409,7 +416,7 @@ function positionParameters(from: DuePosition | null): [Date | string, number] {
   return from === null ? ['-infinity', 0] : [from.at, from.facilityId];
 }
 
-/** The trace of whoever changes a trigger now. */
+/** Returns the trace of the current change of a trigger. */
 function originTrace(): string | null {
   return traceHeaders().traceparent ?? null;
 }

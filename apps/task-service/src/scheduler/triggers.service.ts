@@ -9,8 +9,8 @@ import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
 
 /**
- * Pauses and resumes triggers. What came due during a pause is judged like any lateness when it ends: up to
- * 1.5 h every missed occurrence fires, beyond that one misfire.
+ * Pauses and resumes triggers. Occurrences missed during a pause are handled like late ones when it ends: up
+ * to 1.5 h late every missed occurrence fires, later one misfire replaces them.
  */
 @Injectable()
 export class TriggersService {
@@ -22,7 +22,7 @@ export class TriggersService {
   ) {}
 
   /**
-   * Repeating it changes nothing.
+   * Pauses a trigger. Idempotent.
    * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
    */
   pause(facilityId: number, caller: Caller): Promise<Trigger> {
@@ -30,7 +30,7 @@ export class TriggersService {
   }
 
   /**
-   * Repeating it changes nothing.
+   * Resumes a trigger. Idempotent.
    * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
    */
   resume(facilityId: number, caller: Caller): Promise<Trigger> {
@@ -48,7 +48,7 @@ export class TriggersService {
       runAfterCommit(manager, 'scheduler', () => {
         this.scheduler.wake();
       });
-      // One in ERROR stays there: only a new schedule makes it evaluable.
+      // A trigger in ERROR stays there until it is scheduled with valid settings.
       if (trigger.state === 'ERROR' || trigger.state === state) return trigger;
       return this.triggers.setState(manager, trigger, state);
     });

@@ -5,14 +5,22 @@ import { Metrics } from '@platform/service-defaults';
 import { connectionsForChanges, type httpPoolSize, TASK_CONFIG } from '../config';
 import { turnsOf } from '../turns/turns';
 
+/** Changes of one target that may run at once. */
 const PER_TARGET = 1;
+/** Changes of one caller that may run at once. */
 const PER_CALLER = 2;
-/** Of one caller fewer changes of a target may wait than of all callers: nobody takes every place. */
+/**
+ * Changes that may wait. One caller may have fewer waiting for a target than all callers together, so that
+ * none takes every place.
+ */
 const CHANGES_WAITING = { perShare: 20, inAll: 1_000 };
 const CHANGES_WAITING_FOR_TARGET = 40;
-/** Somebody may complete many instances at the same moment. */
+/** Changes of one caller that may wait. Higher, because a caller may complete many instances at once. */
 const CHANGES_WAITING_OF_CALLER = 100;
-/** Creations that are stored in batches, of one facility and in all. They hold no connection of their own. */
+/**
+ * Creations that may run at once, per facility and in all. They are stored in batches and hold no connection
+ * of their own.
+ */
 const CREATIONS_PER_FACILITY = 2;
 const CREATIONS_AT_ONCE = 128;
 const CREATIONS_WAITING = { perShare: 100, inAll: 1_000 };
@@ -21,9 +29,9 @@ const REFUSALS = { ofShare: 'too-many-changes-at-once', ofAll: 'changes-busy' } 
 type PoolConfig = Parameters<typeof httpPoolSize>[0];
 
 /**
- * Bounds the changes and creations that run at once in this replica. A change holds a connection while it
- * waits for the lock of its row. It therefore waits for its turn here first, without a connection: one
- * caller, schedule or facility cannot take all of them.
+ * Limits the changes and creations that run at once in this replica. A change holds a connection while it
+ * waits for its row lock, so it first waits here for a slot, without a connection. One caller, schedule or
+ * facility cannot occupy all connections.
  */
 @Injectable()
 export class ChangeSlots {
@@ -33,10 +41,10 @@ export class ChangeSlots {
   constructor(@Inject(TASK_CONFIG) config: PoolConfig, metrics: Metrics) {
     const refusals = metrics.counter(
       'task_change_slot_refusals_total',
-      'Changes and creations refused because too many waited for a turn (of the share of a schedule, facility or caller, or in the replica) or for too long a time',
+      'Changes and creations refused because too many were waiting for a slot (of a schedule, facility or caller, or in the replica), or waited too long',
       ['bound'],
     );
-    // Prometheus sees no rise in a series that begins with 1.
+    // Starts each series at 0: Prometheus sees no increase in a series that begins at 1.
     for (const bound of TURN_BOUNDS) refusals.inc({ bound }, 0);
     const refused = (bound: TurnBound): void => refusals.inc({ bound });
     this.changes = turnsOf(connectionsForChanges(config), CHANGES_WAITING, REFUSALS, refused);
@@ -44,8 +52,8 @@ export class ChangeSlots {
   }
 
   /**
-   * Runs `work` as soon as there is a turn for it.
-   * @param target the id of what it changes, or its kind and number
+   * Runs `work` once a slot is free.
+   * @param target id of the changed resource, or its kind and number
    * @throws {TaskError} too-many-changes-at-once, changes-busy
    */
   run<T>(target: string, caller: Pick<Caller, 'subject'>, work: () => Promise<T>): Promise<T> {
@@ -58,15 +66,19 @@ export class ChangeSlots {
     return this.changes.run(shares, work);
   }
 
-  /** Runs a short read about a target in a turn of the caller alone. Whoever may not change the target is
-   *  refused by it, and takes none of the places that wait for the target.
-   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  /**
+   * Runs a short read about a target in a slot of the caller, without waiting for the target. A caller that
+   * may not change the target is rejected by this read and does not occupy a place in the target's queue.
+   * @throws {TaskError} too-many-changes-at-once, changes-busy
+   */
   lookUp<T>(caller: Pick<Caller, 'subject'>, read: () => Promise<T>): Promise<T> {
     return this.changes.run([shareOf(caller)], read);
   }
 
-  /** Runs a creation that is stored in a batch with others.
-   *  @throws {TaskError} too-many-changes-at-once, changes-busy */
+  /**
+   * Runs a creation that is stored in a batch with others, once a slot is free.
+   * @throws {TaskError} too-many-changes-at-once, changes-busy
+   */
   runInBatch<T>(facilityId: number, work: () => Promise<T>): Promise<T> {
     const share = { key: `facility ${String(facilityId)}`, limit: CREATIONS_PER_FACILITY };
     return this.creations.run([share], work);

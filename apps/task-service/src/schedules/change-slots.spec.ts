@@ -13,7 +13,7 @@ describe('slots for changes', () => {
       { subject },
       () => new Promise<void>((end) => running.push({ name: `${target} ${subject}`, end })),
     );
-  /** The refusal comes at once or later. */
+  /** Returns the error of a refused attempt, whether it is refused at once or later. */
   const refusalOf = (attempt: Promise<void>): Promise<unknown> =>
     attempt.then(
       () => null,
@@ -45,13 +45,13 @@ describe('slots for changes', () => {
     await Promise.all(all);
   });
 
-  it('gives the slot of a failed change back', async () => {
+  it('frees the slot of a failed change', async () => {
     const failed = () => slots.run('s1', { subject: 'a' }, () => Promise.reject(new Error('no')));
     await expect(failed()).rejects.toThrow('no');
     await expect(failed()).rejects.toThrow('no');
   });
 
-  it('refuses the 21st that waits for the same schedule at once', async () => {
+  it('refuses at once the 21st change of a caller that waits for the same schedule', async () => {
     const all = Array.from({ length: 21 }, () => change('s1', 'a'));
     const error = await refusalOf(change('s1', 'a'));
     expect(error).toMatchObject({ reason: 'too-many-changes-at-once', retryAfterSeconds: 1 });
@@ -59,7 +59,7 @@ describe('slots for changes', () => {
     await Promise.all(all);
   });
 
-  it('keeps places that wait for a schedule for others than the caller with most of them', async () => {
+  it('reserves places in the queue of a schedule for other callers', async () => {
     const all = Array.from({ length: 21 }, () => change('s1', 'a'));
     expect(await refusalOf(change('S1', 'a'))).toMatchObject({ reason: 'too-many-changes-at-once' });
     all.push(...Array.from({ length: 20 }, () => change('s1', 'b')));
@@ -68,14 +68,14 @@ describe('slots for changes', () => {
     await Promise.all(all);
   });
 
-  it('refuses the 101st of one caller that waits at once', async () => {
+  it('refuses at once the 101st waiting change of a caller', async () => {
     const all = Array.from({ length: 102 }, (_, index) => change(`s${String(index)}`, 'a'));
     expect(await refusalOf(change('other', 'a'))).toMatchObject({ reason: 'too-many-changes-at-once' });
     await endAll();
     await Promise.all(all);
   });
 
-  it('refuses the 1,001st that waits in the replica at once', async () => {
+  it('refuses at once the 1,001st waiting change in the replica', async () => {
     const each = Array.from({ length: 1_005 }, (_, index) =>
       change(`s${String(index)}`, `c${String(index)}`),
     );
@@ -84,7 +84,7 @@ describe('slots for changes', () => {
     await Promise.all(each);
   });
 
-  it('runs look-ups of a caller in turns of his own, whatever waits for their targets', async () => {
+  it('runs look-ups in slots of the caller, regardless of the queues of their targets', async () => {
     const all = [change('s1', 'a'), change('s1', 'b')];
     let looked = 0;
     const lookUp = (): Promise<number> =>
@@ -99,7 +99,7 @@ describe('slots for changes', () => {
     await Promise.all(all);
   });
 
-  it('refuses after three seconds, and forgets who was refused', async () => {
+  it('refuses after 3 s, and never runs a refused change', async () => {
     const first = change('s1', 'a');
     const second = refusalOf(change('s1', 'b'));
     await jest.advanceTimersByTimeAsync(3_000);

@@ -83,7 +83,7 @@ describe('a cron expression', () => {
     expect([...parseCronExpression('0 0 * feb mon').months]).toEqual([2]);
   });
 
-  it('is parsed once while it is in use, and 1,000 others are kept at most', () => {
+  it('is parsed once while it is among the last 1,000 in the cache', () => {
     const first = parseCronExpression('59 23 31 12 *');
     expect(parseCronExpression('59 23 31 12 *')).toBe(first);
     const others = Array.from(
@@ -95,7 +95,7 @@ describe('a cron expression', () => {
     expect(parseCronExpression(others[999]!)).toBe(parsed[999]);
   });
 
-  it('tells what is wrong', () => {
+  it('is refused with the reason', () => {
     expect(() => parseCronExpression('0 25 * * *')).toThrow('has an invalid hour field "25"');
     expect(() => parseCronExpression('0 0 31 4,6 *')).toThrow('names a day that never comes in its months');
   });
@@ -109,7 +109,7 @@ describe('a cron expression', () => {
     ['59 23 * * *', 1_440],
     ['0 0,12,23 * * *', 60],
     ['*/7 * * * *', 4],
-  ])('%s is due every %i minutes at most', (text, minutes) => {
+  ])('the occurrences of %s are at least %i minutes apart', (text, minutes) => {
     expect(shortestIntervalMinutes(parseCronExpression(text))).toBe(minutes);
   });
 });
@@ -152,7 +152,7 @@ describe('any cron expression', () => {
         return step === null ? range : `${range}/${String(step)}`;
       })
       .join(',');
-  /** By crontab(5), value by value. */
+  /** Returns whether a field includes a value, by the rules of crontab(5). */
   const has = (field: Field, { min, max }: (typeof FIELDS)[number], value: number): boolean =>
     field.some(({ from, to, step }) => {
       const first = from ?? min;
@@ -160,14 +160,14 @@ describe('any cron expression', () => {
       return value >= first && value <= last && (value - first) % (step ?? 1) === 0;
     });
   const DAY_MS = 86_400_000;
-  /** Whether one of the days of 400 years, after which the calendar repeats itself, matches. */
+  /** Returns whether one of the days of 400 years matches; after those the calendar repeats. */
   const comes = (days: (day: Date) => boolean): boolean => {
     for (let day = Date.UTC(2000, 0, 1); day < Date.UTC(2400, 0, 1); day += DAY_MS)
       if (days(new Date(day))) return true;
     return false;
   };
 
-  it('names the values and days that a brute force finds, and is refused exactly when no day comes', () => {
+  it('has the values and days that a brute force finds, and is refused if and only if it has no day', () => {
     fc.assert(
       fc.property(fields, (generated) => {
         const text = generated.map((field, index) => textOf(field, FIELDS[index]!)).join(' ');
@@ -205,7 +205,7 @@ describe('any cron expression', () => {
     );
   });
 
-  it('that release 1.0.0 accepted means what it meant there', () => {
+  it('that release 1.0.0 accepted has the same meaning as there', () => {
     fc.assert(
       fc.property(fields, (generated) => {
         const text = generated.map((field, index) => textOf(field, FIELDS[index]!)).join(' ');
@@ -215,13 +215,13 @@ describe('any cron expression', () => {
         try {
           ours = parseCronExpression(text);
         } catch (error) {
-          // Release 1.0.0 took days that never come when both day fields are restricted by `*/n`.
+          // Release 1.0.0 accepted days that never come if both day fields are restricted by `*/n`.
           expect(String(error)).toContain('never comes');
           return;
         }
         expect([ours.minutes, ours.hours]).toEqual([reference.minute, reference.hour]);
         expect([...ours.months].sort()).toEqual([...new Set(reference.month)].sort());
-        // It leaves out days that none of the months has.
+        // Release 1.0.0 leaves out days that none of the months has.
         const lengths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         const longest = Math.max(...reference.month.map((month) => lengths[month - 1]!));
         const existing = [...ours.daysOfMonth].filter((day) => day <= longest);

@@ -7,12 +7,12 @@ export interface CronExpression {
   readonly daysOfMonth: ReadonlySet<number>;
   /** 0 is Sunday. */
   readonly daysOfWeek: ReadonlySet<number>;
-  /** Either day may match instead of both: neither day field begins with `*`. */
+  /** Whether a day is due that matches only one of the two day fields: neither field begins with `*`. */
   readonly isEitherDay: boolean;
 }
 
 /**
- * The text is no five-field cron expression, or it names an instant that never comes. `message` says which.
+ * The text is not a five-field cron expression, or it names a date that never comes. `message` says which.
  */
 export class CronExpressionError extends Error {
   override readonly name = 'CronExpressionError';
@@ -35,7 +35,7 @@ const FIELD_RULES = {
   month: { name: 'month', min: 1, max: 12, names: MONTH_NAMES },
   dayOfWeek: { name: 'day of week', min: 0, max: 7, names: DAY_NAMES },
 } as const satisfies Record<string, FieldRule>;
-/** In leap years. */
+/** Days of each month in leap years. */
 const LONGEST_DAYS_OF_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 const CRON_EXPRESSION_MAX_LENGTH = 200;
@@ -43,11 +43,11 @@ const CACHE_LIMIT = 1_000;
 const cache = new Map<string, CronExpression>();
 
 /**
- * Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field takes `*`,
- * numbers, ranges, lists and steps; month and weekday also English three-letter names; weekday 7 is Sunday.
- * List members may overlap (`1-5,5`). A step without a range runs to the end of the field (`5/10` is
- * `5-59/10`). A day must match both day fields; either one is enough when neither field begins with `*`
- * (crontab(5)). Seconds, macros (`@daily`) and the extensions `? L W # H` are refused: the spec allows five
+ * Parses minute, hour, day of month, month and day of week, separated by single spaces. Each field accepts
+ * `*`, numbers, ranges, lists and steps; month and weekday also accept English three-letter names; weekday 7
+ * is Sunday. List members may overlap (`1-5,5`). A step without a range runs to the end of the field (`5/10`
+ * is `5-59/10`). A day must match both day fields, or only one of them if neither field begins with `*`
+ * (crontab(5)). Seconds, macros (`@daily`) and the extensions `? L W # H` are rejected: the spec allows five
  * fields.
  * @throws {CronExpressionError} for anything else, and for dates that never come such as 31 February.
  */
@@ -55,7 +55,7 @@ export function parseCronExpression(text: string): CronExpression {
   const known = cache.get(text);
   if (known) return known;
   const parsed = parse(text);
-  // Insertion order makes the first key the oldest; the bound matters because callers choose the texts.
+  // Evicts the oldest key, which is the first one. The cache is limited because callers choose the texts.
   if (cache.size >= CACHE_LIMIT) cache.delete(cache.keys().next().value as string);
   cache.set(text, parsed);
   return parsed;
@@ -90,7 +90,7 @@ function parseField(field: string, rule: FieldRule): Set<number> {
   return values;
 }
 
-/** One member of a list; null if it is none. */
+/** Parses one member of a list. Null if it is invalid. */
 function parseMember(member: string, rule: FieldRule): { first: number; last: number; step: number } | null {
   const match = /^(?:\*|([0-9A-Za-z]{1,3})(?:-([0-9A-Za-z]{1,3}))?)(?:\/([0-9]{1,2}))?$/.exec(member);
   if (match === null) return null;
@@ -103,7 +103,7 @@ function parseMember(member: string, rule: FieldRule): { first: number; last: nu
   return { first, last: isSingle ? first : last, step };
 }
 
-/** The number that a text stands for, or null when the field has no such value. */
+/** Returns the value of a number or name, or null if the field has no such value. */
 function valueOf(text: string, { min, max, names = [] }: FieldRule): number | null {
   const index = names.indexOf(text.toUpperCase());
   if (index >= 0) return min + index;
@@ -112,8 +112,8 @@ function valueOf(text: string, { min, max, names = [] }: FieldRule): number | nu
 }
 
 /**
- * A date that some year has falls on every day of the week within forty years; a day of the week comes in
- * every month.
+ * Returns whether any date matches. A date that exists in some year falls on every weekday within forty
+ * years, and every month contains every weekday.
  */
 function everComes({ isEitherDay, months, daysOfMonth }: CronExpression): boolean {
   if (isEitherDay) return true;
@@ -129,7 +129,7 @@ const HOURS_PER_DAY = 24;
 const MINUTES_PER_HOUR = 60;
 
 /**
- * The shortest time between two occurrences in minutes, where no clock changes and days follow each other.
+ * Returns the shortest time between two occurrences in minutes, without clock changes, if every day is due.
  */
 export function shortestIntervalMinutes({ minutes, hours }: CronExpression): number {
   const times = hours.flatMap((hour) => minutes.map((minute) => hour * MINUTES_PER_HOUR + minute));
@@ -139,7 +139,7 @@ export function shortestIntervalMinutes({ minutes, hours }: CronExpression): num
 }
 
 /**
- * True when the calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is
+ * Returns whether a calendar day satisfies the month and day fields. `dayOfWeek` 0 is Sunday, `month` 1 is
  * January.
  */
 export function matchesDay(

@@ -13,16 +13,15 @@ const PAGE_SIZE = 500;
 
 interface EndedPage {
   readonly ended: number;
-  /** Their end has passed, and no trigger will generate what they were due at before. */
+  /** Schedules whose end has passed and whose last occurrences no trigger will generate. */
   readonly ungenerated: readonly EndingSchedule[];
-  /** Null when no other page follows. */
+  /** Last schedule of the page; null if no page follows. */
   readonly last: EndingSchedule | null;
 }
 
 /**
- * Notes once a minute which schedules have ended: they count against no limit any more, and cost nothing when
- * their facility's trigger fires. As with every change of a schedule, what it was due at before is generated
- * first.
+ * Marks schedules as ended once a minute: they no longer count against limits, and are skipped when their
+ * facility's trigger fires. As with every change of a schedule, its earlier occurrences are generated first.
  */
 @Injectable()
 export class EndedSchedulesJob extends RecurringJob {
@@ -37,12 +36,12 @@ export class EndedSchedulesJob extends RecurringJob {
     super(MINUTE_MS, metrics);
   }
 
-  /** Gives how many have ended. */
+  /** Returns the number of schedules marked. */
   async run(): Promise<number> {
     let total = 0;
     let after: EndingSchedule | null = null;
     do {
-      const { ended, ungenerated, last } = await this.inPages(after);
+      const { ended, ungenerated, last } = await this.endNextPage(after);
       total += ended;
       for (const schedule of ungenerated) {
         if (this.stopping) break;
@@ -53,7 +52,7 @@ export class EndedSchedulesJob extends RecurringJob {
     return total;
   }
 
-  private inPages(after: EndingSchedule | null): Promise<EndedPage> {
+  private endNextPage(after: EndingSchedule | null): Promise<EndedPage> {
     return inTransaction(this.dataSource, 'READ COMMITTED', (manager) => this.endPage(manager, after));
   }
 
@@ -70,7 +69,7 @@ export class EndedSchedulesJob extends RecurringJob {
         last.now,
       ),
     );
-    for (const { item, error } of refused) this.tellOf(item, error);
+    for (const { item, error } of refused) this.logFailure(item, error);
     const ungenerated = past.filter((schedule) => !schedule.isGenerated && !over.includes(schedule));
     return {
       ended: over.length - refused.length,
@@ -80,8 +79,8 @@ export class EndedSchedulesJob extends RecurringJob {
   }
 
   /**
-   * Generates what an ended schedule was due at, which notes its end; false if that is for another run. Each
-   * in a transaction of its own: it may be many instances.
+   * Generates the last occurrences of an ended schedule, which also marks it as ended. Returns false if that
+   * remains for another run. Uses a transaction per schedule, because there may be many instances.
    */
   private async generateRest(schedule: EndingSchedule): Promise<boolean> {
     try {
@@ -91,19 +90,19 @@ export class EndedSchedulesJob extends RecurringJob {
       return caughtUp.isComplete && caughtUp.isEvaluable;
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      this.tellOf(schedule, error);
+      this.logFailure(schedule, error);
       return false;
     }
   }
 
-  private tellOf({ scheduleId }: EndingSchedule, error: unknown): void {
-    this.log.error(`schedule ${scheduleId}: its end cannot be noted: ${String(error)}`);
+  private logFailure({ scheduleId }: EndingSchedule, error: unknown): void {
+    this.log.error(`schedule ${scheduleId}: cannot be marked as ended: ${String(error)}`);
   }
 }
 
 /**
- * Its end lies before the instant, or is the instant in which everything up to it is generated. One that
- * cannot be evaluated has not ended: nobody knows.
+ * Returns whether the schedule's end is not after the instant. False for a schedule that cannot be evaluated,
+ * because its end is unknown.
  */
 function isPast(schedule: EndingSchedule, instant: Date): boolean {
   const end = endOf(schedule);

@@ -10,11 +10,13 @@ const instantText = z.iso.datetime({ offset: true });
 
 export class ListOccurrencesDto extends createZodDto(
   z.strictObject({
-    from: instantText
-      .optional()
-      .meta({ description: 'At this instant or later; now unless given.', example: '2026-03-01T00:00:00Z' }),
+    from: instantText.optional().meta({
+      description: 'Only occurrences at this instant or later. Default: now.',
+      example: '2026-03-01T00:00:00Z',
+    }),
     to: instantText.optional().meta({
-      description: 'Before this instant; at most ten years after `from`, which is what it is unless given.',
+      description:
+        'Only occurrences before this instant, which is at most ten years after `from`. Default: ten years after `from`.',
       example: '2026-04-01T00:00:00Z',
     }),
     limit: z
@@ -29,10 +31,12 @@ export class ListOccurrencesDto extends createZodDto(
 const occurrence = z
   .object({
     dueAtUtc: instant('When it is due.'),
-    local: z.string().meta({ description: "The zone's clock at that time.", examples: ['2026-03-29T03:30'] }),
+    local: z
+      .string()
+      .meta({ description: "The local time in the schedule's time zone.", examples: ['2026-03-29T03:30'] }),
     shift: z.enum(['skipped-hour', 'repeated-hour']).optional().meta({
       description:
-        'What daylight saving does: its time was skipped, so it comes later; or its time comes twice on that day.',
+        'Effect of daylight saving. `skipped-hour`: the scheduled local time does not exist on that day, so it is due later. `repeated-hour`: the local time occurs twice on that day.',
     }),
   })
   .meta({ id: 'Occurrence', description: 'One time at which a schedule is due.' });
@@ -63,7 +67,7 @@ export function occurrencesBody(
   return { occurrences };
 }
 
-/** As an example. */
+/** Example of a response. */
 export const OCCURRENCES: OccurrencesDto = {
   occurrences: [
     { dueAtUtc: '2026-03-28T01:30:00.000Z', local: '2026-03-28T02:30' },

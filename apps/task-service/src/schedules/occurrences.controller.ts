@@ -21,9 +21,9 @@ import { SchedulesRepository } from './schedules.repository';
 
 const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;
 const PREVIEW = '/Schedules/commands/preview';
-/** A schedule that is hardly ever due is looked for day by day. */
-const LONGEST_LOOK_MS = 10 * 366 * DAY_MS;
-const EXAMPLES = { spring: { summary: '2:30 on the day after which clocks go forward', value: OCCURRENCES } };
+/** Maximum span: a schedule that is rarely due is computed day by day. */
+const MAX_SPAN_MS = 10 * 366 * DAY_MS;
+const EXAMPLES = { spring: { summary: '2:30 on the day on which clocks go forward', value: OCCURRENCES } };
 
 interface Span {
   readonly from?: string | undefined;
@@ -31,7 +31,7 @@ interface Span {
   readonly limit: number;
 }
 
-/** When schedules are due: computed, whatever was generated. */
+/** Lists the occurrences of schedules. They are computed, independent of generated instances. */
 @Controller('Schedules')
 @ApiTags('Schedules')
 @RequirePersona(...MANAGERS)
@@ -46,13 +46,13 @@ export class OccurrencesController {
   @Get(':id/occurrences')
   @ApiOperation({
     operationId: 'listOccurrences',
-    summary: 'See when a schedule is due',
-    description: 'As the schedule is now, whatever its state; its calendar is applied.',
+    summary: 'List the occurrences of a schedule',
+    description: 'By the current settings of the schedule and its calendar, in any state.',
   })
   @ApiQuery({
     name: 'limit',
     required: false,
-    description: 'How many at most.',
+    description: 'Maximum number of occurrences.',
     schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 },
   })
   @ApiOkResponse({ description: 'Ascending.', type: OccurrencesDto.Output, examples: EXAMPLES })
@@ -60,7 +60,7 @@ export class OccurrencesController {
   @ForbiddenResponse(PATH)
   @TaskProblemResponse('There is no such schedule.', PATH, 'schedule-not-found')
   @TaskProblemResponse(
-    'An instant is beyond the limits, or the schedule cannot be evaluated.',
+    'An instant is out of range, or the schedule cannot be evaluated.',
     PATH,
     'instant-out-of-range',
     'schedule-not-evaluable',
@@ -80,7 +80,7 @@ export class OccurrencesController {
   @Post('commands/preview')
   @ApiOperation({
     operationId: 'previewSchedule',
-    summary: 'See when a schedule would be due',
+    summary: 'List the occurrences of a schedule before it is created',
     description: 'Nothing is stored.',
   })
   @ApiBody({
@@ -95,7 +95,7 @@ export class OccurrencesController {
   @ApiOkResponse({ description: 'Ascending.', type: OccurrencesDto.Output, examples: EXAMPLES })
   @InvalidFieldResponse(PREVIEW, 'schedule', 'must have five fields separated by single spaces')
   @TaskProblemResponse(
-    'It is beyond its limits.',
+    'The schedule is out of range.',
     PREVIEW,
     'instant-out-of-range',
     'schedule-ends-before-start',
@@ -113,7 +113,7 @@ export class OccurrencesController {
     { from, to, limit }: Span,
   ): Promise<OccurrencesDto> {
     const first = withinLimits(from === undefined ? this.clock.now() : new Date(from));
-    const latest = new Date(first.getTime() + LONGEST_LOOK_MS);
+    const latest = new Date(first.getTime() + MAX_SPAN_MS);
     const last = to === undefined ? latest : withinLimits(new Date(to));
     if (last > latest) throw new TaskError('span-too-long');
     const excludedDates =

@@ -27,7 +27,10 @@ const EXPRESSIONS = [
   '0 0 29 2 *',
 ];
 
-/** Zones whose rules are unusual: half-hour saving, midnight transitions, two-hour saving, Ramadan, none. */
+/**
+ * Zones with unusual rules: half-hour daylight saving, transitions at midnight, a change of two hours,
+ * Ramadan, no daylight saving.
+ */
 const ZONES = [
   'UTC',
   'Europe/Berlin',
@@ -58,7 +61,7 @@ describe('occurrences by two day fields', () => {
     );
   });
 
-  it('finds what comes once in decades: 29 February as a Sunday, around 2100', () => {
+  it('are found even once in decades: 29 February as a Sunday, around 2100', () => {
     const [expression, zone] = [parseCronExpression('0 0 29 2 */7'), timeZone('UTC')];
     const next = nextOccurrence(expression, zone, new Date('2088-03-01T00:00:00Z'));
     expect(next.toISOString()).toBe('2128-02-29T00:00:00.000Z');
@@ -69,7 +72,7 @@ describe('occurrences by two day fields', () => {
 });
 
 describe('occurrences at daylight saving changes', () => {
-  it('moves a time skipped in spring behind the gap', () => {
+  it('moves a time skipped in spring to after the gap', () => {
     expect(list('30 2 * * *', 'Europe/Berlin', '2026-03-28T00:00Z', '2026-03-31T00:00Z')).toEqual([
       '2026-03-28T01:30Z',
       '2026-03-29T01:30Z',
@@ -84,7 +87,7 @@ describe('occurrences at daylight saving changes', () => {
     ]);
   });
 
-  it('keeps elapsed time for hour *: nothing doubled in spring, the repeated hour twice in autumn', () => {
+  it('counts elapsed time for hour *: nothing twice in spring, the repeated hour twice in autumn', () => {
     expect(list('*/30 * * * *', 'Europe/Berlin', '2026-03-29T00:29Z', '2026-03-29T01:31Z')).toEqual([
       '2026-03-29T00:30Z',
       '2026-03-29T01:00Z',
@@ -105,7 +108,7 @@ describe('occurrences at daylight saving changes', () => {
     ]);
   });
 
-  it('knows midnight gaps and half-hour changes', () => {
+  it('handles midnight gaps and half-hour changes', () => {
     expect(list('0 0 * * *', 'America/Havana', '2026-03-07T12:00Z', '2026-03-09T12:00Z')).toEqual([
       '2026-03-08T05:00Z',
       '2026-03-09T04:00Z',
@@ -127,7 +130,7 @@ describe('occurrences in general', () => {
     .date({ min: new Date('2020-01-01'), max: new Date('2032-01-01'), noInvalidDate: true })
     .map((date) => date.getTime());
 
-  it('steps through exactly the list, wherever it starts', () => {
+  it('yields the listed occurrences one by one, from any start', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...EXPRESSIONS),
@@ -146,7 +149,7 @@ describe('occurrences in general', () => {
     );
   });
 
-  it('counts and limits what it would list', () => {
+  it('counts and limits the occurrences that it would list', () => {
     const span = fc.record({
       text: fc.constantFrom(...EXPRESSIONS),
       name: fc.constantFrom(...ZONES),
@@ -166,7 +169,7 @@ describe('occurrences in general', () => {
     );
   });
 
-  it('has no more occurrences in a span than the most, whatever its clocks do', () => {
+  it('has at most `mostOccurrences` in a span, whatever the clocks of its zone do', () => {
     const spans = fc.tuple(
       fc.constantFrom(...EXPRESSIONS),
       fc.constantFrom(...ZONES),
@@ -193,13 +196,13 @@ describe('occurrences in general', () => {
   });
 
   it('is independent of the start around any transition, in any zone the runtime knows', () => {
-    // Every zone whose clocks change, with every expression at some transition and some minute of the days
-    // around it.
+    // Covers every zone whose clocks change: any expression, at any of its transitions, at any minute of the
+    // days around it.
     for (const name of Intl.supportedValuesOf('timeZone')) {
       const transitions = transitionsOf(name, 2026);
       if (transitions.length === 0) continue;
       const starts = fc.tuple(
-        // Without those that come once in years: they look at the zone's rules of all the years between.
+        // Without the yearly ones, which would have to read the zone's rules of all years in between.
         fc.constantFrom(...EXPRESSIONS.slice(0, 10)),
         fc.constantFrom(...transitions),
         fc.integer({ min: -30 * 60, max: 30 * 60 }),
@@ -210,7 +213,7 @@ describe('occurrences in general', () => {
           const start = new Date(transition + minutes * 60_000);
           const next = nextOccurrence(expression, zone, start);
           expect(next.getTime()).toBeGreaterThan(start.getTime());
-          // From any earlier instant the same occurrence follows, and none lies between.
+          // From an earlier instant the same occurrence follows, with none between.
           const earlier = new Date(start.getTime() - 26 * HOUR_MS);
           const until = occurrencesBetween(expression, zone, earlier, next);
           expect(until.filter((instant) => instant > start)).toEqual([next]);
@@ -239,8 +242,8 @@ describe('occurrences in general', () => {
       const zone = timeZone(name);
       for (const transition of transitionsOf(name, 2026)) {
         const noon = startOfLocalDay(zone, transition) + 12 * HOUR_MS;
-        // From noon two days before to noon two days after: four midnights and whatever the clocks do between
-        // them.
+        // From noon two days before to noon two days after: covers four midnights and any clock change
+        // between them.
         const span = [new Date(noon - 48 * HOUR_MS), new Date(noon + 48 * HOUR_MS)] as const;
         for (const expression of daily) expect(occurrencesBetween(expression, zone, ...span)).toHaveLength(4);
         const instants = occurrencesBetween(steps, zone, ...span).map((instant) => instant.getTime());
@@ -274,7 +277,10 @@ describe('a time zone', () => {
 
 const HOUR_MS = 3_600_000;
 
-/** Noon needs no care: no zone changes its clocks then. */
+/**
+ * Returns local midnight by the offset at `atMs`. Good enough for deriving noon: no zone changes its clocks
+ * around noon.
+ */
 function startOfLocalDay(zone: TimeZone, atMs: number): number {
   const wallMs = atMs + zone.offsetMsAt(atMs);
   return wallMs - (wallMs % (24 * HOUR_MS)) - zone.offsetMsAt(atMs);

@@ -4,19 +4,22 @@ import type { CronExpression } from './cron-expression';
 import { instantOfWallTime, instantsOfWallTime } from './time-zone';
 import type { TimeZone } from './time-zone';
 
-/** A day that satisfies the day fields comes at least once in this span: 29 February as a Sunday, around a
- *  year such as 2100, which is no leap year. */
+/**
+ * Maximum days between two due days: 29 February as a Sunday, around a year such as 2100, which is not a leap
+ * year.
+ */
 const LONGEST_GAP_DAYS = 40 * 366 + 2;
 const HOURS_PER_DAY = 24;
 
 /**
- * The first instant strictly after `after` at which the expression is due in the zone. Whole minutes.
+ * Returns the first instant after `after` at which the expression is due in the zone, in whole minutes.
  *
- * Daylight saving: an hour list names wall-clock times, so a time skipped in spring comes later by the length
- * of the gap (02:30 → 03:30) and a time repeated in autumn comes once, at its first pass. Hour `*` means
- * elapsed time: nothing is moved and a repeated hour runs twice. The result depends on `after` only through
- * the comparison: occurrences are computed per calendar day, because stepping from a start instant (as
- * cron-parser does) gives other results when it starts inside a transition.
+ * Daylight saving: a list of hours names wall-clock times, so a time skipped in spring is due later by the
+ * length of the gap (02:30 → 03:30), and a time repeated in autumn is due once, at its first pass. Hour `*`
+ * means elapsed time: no time is moved, and the repeated hour is due twice.
+ *
+ * The same occurrences follow from any `after`: they are computed per calendar day. Stepping from a start
+ * instant, as cron-parser does, gives other results if it starts inside a transition.
  * @throws {RangeError} if nothing is due within forty years, which `parseCronExpression` rules out.
  */
 export function nextOccurrence(expression: CronExpression, zone: TimeZone, after: Date): Date {
@@ -25,7 +28,7 @@ export function nextOccurrence(expression: CronExpression, zone: TimeZone, after
   for (let day = firstDay; day <= firstDay + LONGEST_GAP_DAYS; day += 1) {
     const found = firstOf(expression, zone, day, afterMs);
     if (found !== null) {
-      // A time moved over midnight by a gap can be overtaken by one of the next day.
+      // A time that a gap has moved past midnight may be later than the first one of the next day.
       const overtaking = firstOf(expression, zone, day + 1, afterMs);
       return new Date(overtaking === null ? found : Math.min(found, overtaking));
     }
@@ -34,8 +37,8 @@ export function nextOccurrence(expression: CronExpression, zone: TimeZone, after
 }
 
 /**
- * Every due instant in (`after`, `until`], ascending, or the first `limit` of them, without those that the
- * expression means for an excluded day of the zone's calendar.
+ * Returns the due instants in (`after`, `until`], ascending, or the first `limit` of them. Excludes those
+ * whose local day, before any move by a gap, is an excluded day.
  */
 export function occurrencesBetween(
   expression: CronExpression,
@@ -52,7 +55,7 @@ export function occurrencesBetween(
     for (const instantMs of instantsOfDay(expression, zone, day)) {
       if (instantMs > afterMs && instantMs <= untilMs) found.add(instantMs);
     }
-    // The next day still counts: a time moved over midnight by a gap can be overtaken by one of it.
+    // The next day still counts: a time that a gap has moved past midnight may be later than one of that day.
     if (found.size >= limit && lastDay > day + 1) lastDay = day + 1;
   }
   const ascending = [...found].sort((left, right) => left - right);
@@ -60,16 +63,16 @@ export function occurrencesBetween(
 }
 
 /**
- * No span of so many days has more occurrences, whatever the zone. A span touches one local day more; another
- * one stands for hours that come twice, and one for times that a gap moved into the span.
+ * Returns an upper bound of the occurrences in any span of `days` days, in any zone. A span touches one more
+ * local day; two further days cover hours that occur twice, and times that a gap has moved into the span.
  */
 export function mostOccurrences({ hours, minutes }: CronExpression, days: number): number {
   return (days + 3) * hours.length * minutes.length;
 }
 
 /**
- * How many due instants are in (`after`, `until`], without those that the expression means for an excluded
- * day; counts whole days without listing them.
+ * Counts the due instants in (`after`, `until`], with the same exclusions as `occurrencesBetween`. Counts
+ * whole days without listing them.
  */
 export function countOccurrences(
   expression: CronExpression,
@@ -96,12 +99,12 @@ export function countOccurrences(
   return count + single.size;
 }
 
-/** The last due instant at or before `until`, or null when there is none in the forty years before it. */
+/** Returns the last due instant at or before `until`, or null if there is none in the forty years before. */
 export function findLatestOccurrence(expression: CronExpression, zone: TimeZone, until: Date): Date | null {
   const untilMs = until.getTime();
   const lastDay = localDay(zone, untilMs);
   for (let day = lastDay; day >= lastDay - LONGEST_GAP_DAYS; day -= 1) {
-    // The day before is looked at too: a gap may have moved its last time past this day's.
+    // Includes the day before: a gap may have moved its last time past those of this day.
     const candidates = [day, day - 1].flatMap((each) => [...instantsOfDay(expression, zone, each)]);
     const due = candidates.filter((instantMs) => instantMs <= untilMs);
     if (due.length > 0) return new Date(due.reduce((latest, each) => Math.max(latest, each)));
@@ -109,7 +112,7 @@ export function findLatestOccurrence(expression: CronExpression, zone: TimeZone,
   return null;
 }
 
-/** Days since 1970-01-01 on the zone's calendar. */
+/** Returns the local day in the zone, as days since 1970-01-01. */
 function localDay(zone: TimeZone, instantMs: number): number {
   return Math.floor((instantMs + zone.offsetMsAt(instantMs)) / DAY_MS);
 }
@@ -124,7 +127,7 @@ function isDueOn(expression: CronExpression, day: number): boolean {
 }
 
 /**
- * The day's constant offset, or null when a transition is near enough to touch one of its wall-clock times.
+ * Returns the offset of a day, or null if a transition is close enough to affect one of its wall-clock times.
  */
 function constantOffsetMs(zone: TimeZone, day: number): number | null {
   const before = zone.offsetMsAt((day - 1) * DAY_MS);

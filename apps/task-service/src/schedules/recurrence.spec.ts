@@ -23,7 +23,7 @@ const text = (overrides: Partial<RecurrenceText> = {}): RecurrenceText => ({
 const at = (instant: string) => new Date(`2026-01-${instant}Z`);
 const days = (found: readonly Date[]) => found.map((instant) => instant.toISOString().slice(8, 10));
 
-describe('what a schedule says', () => {
+describe('the text of a recurrence', () => {
   it.each([
     [{ schedule: '@daily' }, 'schedule must have five fields separated by single spaces'],
     [{ timeZone: 'Mars/X' }, 'timeZone is not an IANA time zone'],
@@ -36,7 +36,7 @@ describe('what a schedule says', () => {
     expect(() => readableRecurrence(text(overrides))).toThrow('schedule-not-evaluable');
   });
 
-  it('can be evaluated whatever its calendar is', () => {
+  it('can be evaluated with any calendar', () => {
     expect(isEvaluable(text({ excludedDates: ['2026-01-02'] }))).toBe(true);
     expect(readableRecurrence(text({ excludedDates: ['1970-01-03'] })).excludedDays).toEqual(new Set([2]));
   });
@@ -45,7 +45,7 @@ describe('what a schedule says', () => {
 describe('a recurrence', () => {
   const daily = recurrenceOf(text({ startDate: '2026-01-03', endDate: '2026-01-05' }));
 
-  it('is due from the first to the last instant of its dates, after one instant and up to another', () => {
+  it('is due within its dates, after one instant and up to another', () => {
     expect(days(dueBetween(daily, at('01T00:00'), at('31T00:00')))).toEqual(['03', '04', '05']);
     expect(days(dueBetween(daily, at('03T06:00'), at('05T06:00')))).toEqual(['04', '05']);
     expect(days(dueBetween(daily, at('03T05:59'), at('05T05:59')))).toEqual(['03', '04']);
@@ -60,7 +60,7 @@ describe('a recurrence', () => {
     expect(countDue(between, at('01T00:00'), at('31T00:00'))).toBe(3);
   });
 
-  it('is not due before it starts, after it ends, or in no time', () => {
+  it('is not due before it starts, after it ends, or in an empty span', () => {
     for (const [after, until] of [
       ['01T00:00', '02T23:59'],
       ['06T00:00', '31T00:00'],
@@ -80,15 +80,15 @@ describe('a recurrence', () => {
   });
 });
 
-describe('the least time between two occurrences', () => {
+describe('the limits of a recurrence', () => {
   const config = { SCHEDULE_MIN_INTERVAL_MINUTES: 15 };
 
-  it('is the configured one, but for internal partners', () => {
+  it('include the configured minimum interval, except for internal partners', () => {
     expect(minIntervalMinutes({ personas: Persona.Customer | Persona.Owner }, config)).toBe(15);
     expect(minIntervalMinutes({ personas: Persona.Customer | Persona.InternalPartner }, config)).toBe(1);
   });
 
-  it('is judged together with the dates', () => {
+  it('reject a schedule that is due too often or cannot be evaluated', () => {
     const often = text({ schedule: '*/15 * * * *' });
     expect(checkRecurrence(often, 15).expression.text).toBe('*/15 * * * *');
     expect(() => checkRecurrence(often, 16)).toThrow('schedule-too-frequent');
@@ -99,11 +99,11 @@ describe('the least time between two occurrences', () => {
     [{ startDate: '1999-12-31' }, 'instant-out-of-range'],
     [{ endDate: '2200-01-02' }, 'instant-out-of-range'],
     [{ startDate: '2026-01-02T00:00:00Z', endDate: '2026-01-01T23:59:59Z' }, 'schedule-ends-before-start'],
-  ])('is not all: %j is %s', (dates, reason) => {
+  ])('reject the dates %j as %s', (dates, reason) => {
     expect(() => checkRecurrence(text(dates), 1)).toThrow(reason);
   });
 
-  it('lets a schedule end on the day, and at the instant, at which it starts', () => {
+  it('allow an end on the day, or at the instant, of the start', () => {
     for (const date of ['2026-01-02', '2026-01-02T00:00:00Z'])
       expect(checkRecurrence(text({ startDate: date, endDate: date }), 1).startsAt).toEqual(at('02T00:00'));
   });

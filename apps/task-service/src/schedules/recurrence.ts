@@ -14,11 +14,11 @@ export interface RecurrenceText {
   readonly timeZone: string;
   readonly startDate: string | null;
   readonly endDate: string | null;
-  /** Local dates, `2026-12-25`, of its calendar. */
+  /** Local dates of its calendar, e.g. `2026-12-25`. */
   readonly excludedDates: readonly string[] | null;
 }
 
-/** The same, evaluated. */
+/** A parsed recurrence. */
 export interface Recurrence {
   readonly expression: CronExpression;
   readonly zone: TimeZone;
@@ -29,27 +29,30 @@ export interface Recurrence {
 }
 
 /**
- * What a stored schedule says cannot be evaluated by this release and its runtime, which know other zones or
- * expressions than those that stored it.
+ * Thrown for a stored schedule that cannot be evaluated, because this release or its runtime does not know
+ * its expression or time zone.
  */
 export class RecurrenceError extends Error {
   override readonly name = 'RecurrenceError';
 }
 
-/** @throws {RecurrenceError} for texts that say no recurrence */
+/**
+ * Parses a recurrence.
+ * @throws {RecurrenceError} if a member cannot be evaluated
+ */
 export function recurrenceOf(text: RecurrenceText): Recurrence {
-  const zone = evaluated('timeZone', () => timeZone(text.timeZone));
+  const zone = parsedMember('timeZone', () => timeZone(text.timeZone));
   const { startDate, endDate } = text;
   return {
-    expression: evaluated('schedule', () => parseCronExpression(text.schedule)),
+    expression: parsedMember('schedule', () => parseCronExpression(text.schedule)),
     zone,
-    startsAt: startDate === null ? null : evaluated('startDate', () => startInstant(startDate, zone)),
-    endsAt: endDate === null ? null : evaluated('endDate', () => endInstant(endDate, zone)),
+    startsAt: startDate === null ? null : parsedMember('startDate', () => startInstant(startDate, zone)),
+    endsAt: endDate === null ? null : parsedMember('endDate', () => endInstant(endDate, zone)),
     excludedDays: new Set((text.excludedDates ?? []).map((date) => Date.parse(`${date}T00:00:00Z`) / DAY_MS)),
   };
 }
 
-/** Whatever the dates of its calendar are. */
+/** Returns whether the recurrence can be parsed. Ignores the calendar. */
 export function isEvaluable(text: RecurrenceText): boolean {
   try {
     recurrenceOf({ ...text, excludedDates: null });
@@ -60,8 +63,11 @@ export function isEvaluable(text: RecurrenceText): boolean {
   }
 }
 
-/** @param member of the schedule, to be named where it cannot be evaluated */
-function evaluated<T>(member: string, evaluate: () => T): T {
+/**
+ * Parses a member of the schedule.
+ * @param member name for the error message
+ */
+function parsedMember<T>(member: string, evaluate: () => T): T {
   try {
     const value = evaluate();
     if (value instanceof Date && Number.isNaN(value.getTime())) throw new RangeError('is not a date');
@@ -72,12 +78,12 @@ function evaluated<T>(member: string, evaluate: () => T): T {
   }
 }
 
-/** Its `endDate` has passed. */
+/** Returns whether the `endDate` has passed. */
 export function hasEnded({ endsAt }: Recurrence, now: Date): boolean {
   return endsAt !== null && endsAt < now;
 }
 
-/** The first `limit` instants in (`after`, `until`] at which the schedule is due, ascending. */
+/** Returns the first `limit` instants in (`after`, `until`] at which the schedule is due, ascending. */
 export function dueBetween(
   { expression, zone, startsAt, endsAt, excludedDays }: Recurrence,
   after: Date,
@@ -89,14 +95,14 @@ export function dueBetween(
   return occurrencesBetween(expression, zone, span.after, span.until, { excludedDays, limit });
 }
 
-/** How many instants in (`after`, `until`] the schedule is due at. */
+/** Counts the instants in (`after`, `until`] at which the schedule is due. */
 export function countDue(recurrence: Recurrence, after: Date, until: Date): number {
   const { expression, zone, excludedDays } = recurrence;
   const span = dueSpan(recurrence, after, until);
   return span === null ? 0 : countOccurrences(expression, zone, span.after, span.until, excludedDays);
 }
 
-/** The part of (`after`, `until`] that lies between the schedule's start and its end. */
+/** Returns the part of (`after`, `until`] between the schedule's start and end. Null if it is empty. */
 function dueSpan(
   { startsAt, endsAt }: Pick<Recurrence, 'startsAt' | 'endsAt'>,
   after: Date,
@@ -107,7 +113,7 @@ function dueSpan(
   return first >= last ? null : { after: new Date(first), until: new Date(last) };
 }
 
-/** The least minutes between two occurrences of a schedule that this caller makes or changes. */
+/** Returns the minimum minutes between two occurrences for schedules that this caller creates or changes. */
 export function minIntervalMinutes(
   { personas }: Pick<Caller, 'personas'>,
   { SCHEDULE_MIN_INTERVAL_MINUTES }: Pick<TaskServiceConfig, 'SCHEDULE_MIN_INTERVAL_MINUTES'>,
@@ -116,8 +122,8 @@ export function minIntervalMinutes(
 }
 
 /**
- * Judges what a schedule says, whoever it comes from.
- * @param minIntervalMinutes the least between two occurrences
+ * Validates the recurrence of a schedule.
+ * @param minIntervalMinutes minimum minutes between two occurrences
  * @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start,
  * schedule-too-frequent
  */
@@ -133,7 +139,10 @@ export function checkRecurrence(
   return recurrence;
 }
 
-/** The same for what is stored and a caller asks about. @throws {TaskError} schedule-not-evaluable */
+/**
+ * Parses a recurrence for a caller.
+ * @throws {TaskError} schedule-not-evaluable
+ */
 export function readableRecurrence(text: RecurrenceText): Recurrence {
   try {
     return recurrenceOf(text);

@@ -3,17 +3,17 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Schedule } from './schedule.entity';
 
-/** Of a removed schedule: where the next page begins. */
+/** Position of a removed schedule, after which the next page begins. */
 export type RemovedPosition = Pick<Schedule, 'scheduleId'> & { readonly removedAt: Date };
 
-/** A page that was looked at. */
+/** Result of examining a page of removed schedules. */
 export interface RemovedPage {
   readonly purged: number;
-  /** Null when no other page follows. */
+  /** Position of the last schedule examined; null if no page follows. */
   readonly last: RemovedPosition | null;
 }
 
-// Hand-written SQL: bounded. Their age counts from the moment at which they are found.
+// Hand-written SQL: a batch. The age of these schedules counts from now.
 const NOTE_REMOVAL = `
   WITH noted AS (
     UPDATE task.schedules SET removed_at = now() WHERE schedule_id = ANY (ARRAY(
@@ -22,9 +22,9 @@ const NOTE_REMOVAL = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM noted`;
 
-// Hand-written SQL: bounded, one or two probes of an index for each. What refers to a schedule are its
-// instances, released ones too, which have a retention of their own, and a release that is under way. The
-// order keeps to the index: where all released instances are of one schedule, each probe would read them all.
+// Hand-written SQL: a page, with one or two index probes per row. A schedule is referenced by its instances,
+// including released ones, which have their own retention, and by an unfinished release. The ORDER BY matches
+// the index: otherwise, where all released instances belong to one schedule, each probe might read them all.
 const PURGE = `
   WITH page AS MATERIALIZED (
     SELECT schedule_id, removed_at FROM task.schedules
@@ -44,20 +44,20 @@ const PURGE = `
     (SELECT count(*)::int FROM purged) AS purged
   FROM page ORDER BY removed_at DESC, schedule_id DESC LIMIT 1`;
 
-/** Removed schedules that nothing refers to any more. */
+/** Deletes removed schedules that nothing refers to. */
 @Injectable()
 export class RemovedSchedulesRepository {
   constructor(@InjectRepository(Schedule) private readonly schedules: Repository<Schedule>) {}
 
-  /** Notes the removal of at most `limit` schedules that release 1.0.0 has removed; gives of how many. */
+  /** Sets `removed_at` of at most `limit` schedules that release 1.0.0 has removed. Returns their number. */
   async noteRemoval(limit: number): Promise<number> {
     const rows = await this.schedules.query<{ count: number }[]>(NOTE_REMOVAL, [limit]);
     return rows[0]?.count ?? 0;
   }
 
   /**
-   * Looks at no more than `limit` schedules that were removed more than `days` ago, and deletes those that
-   * nothing refers to.
+   * Examines at most `limit` schedules that were removed more than `days` ago, and deletes those that nothing
+   * refers to.
    */
   async purge(days: number, after: RemovedPosition | null, limit: number): Promise<RemovedPage> {
     const { removedAt, scheduleId } = after ?? START;
@@ -73,5 +73,5 @@ export class RemovedSchedulesRepository {
   }
 }
 
-/** Before every schedule. */
+/** Sorts before every schedule. */
 const START = { removedAt: '-infinity', scheduleId: '00000000-0000-0000-0000-000000000000' };

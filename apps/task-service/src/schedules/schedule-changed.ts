@@ -15,7 +15,7 @@ const EVENTS = {
   remove: ScheduleRemovedEvent,
 } as const satisfies Record<ScheduleCommand, unknown>;
 
-/** The event of a command that has changed a schedule. */
+/** Returns the event of a command that has changed a schedule. */
 export function scheduleChanged(
   command: ScheduleCommand,
   schedule: Schedule,
@@ -51,8 +51,8 @@ export function scheduleChanged(
 }
 
 /**
- * A schedule that cannot be evaluated, whatever its row says, can be repaired and removed, and its event be
- * sent.
+ * Makes a stored text valid for the event: a schedule that cannot be evaluated must still be repairable and
+ * removable.
  */
 function sendable(text: string, maxLength: number): string {
   return text === '' ? 'unknown' : text.slice(0, maxLength);

@@ -25,7 +25,7 @@ import {
   SCHEDULE_ID,
   ScheduleDto,
   ScheduleParams,
-  sentSchedule,
+  scheduleResponse,
   UPDATE_EXAMPLES,
   UpdateScheduleDto,
   WEEKLY_ROUND,
@@ -50,10 +50,10 @@ function ChangeResponses(path: string, status: ScheduleStatus): MethodDecorator 
 }
 
 function TooManyChangesResponse(path: string, status: ScheduleStatus): MethodDecorator {
-  // However often it was changed, it can be removed.
+  // Removal is exempt from the limit of changes per hour.
   if (status === 'Removed') return BoundedChange(path);
   return TaskProblemResponse(
-    'Too many changes of it, or of the same caller, are under way, or it has reached its limit of changes per hour. `Retry-After` tells when to ask again.',
+    'Too many changes of the schedule, or by the same caller, are under way, or it has reached its limit of changes per hour. `Retry-After` says when to retry.',
     path,
     'schedule-changed-too-often',
     'too-many-changes-at-once',
@@ -77,7 +77,7 @@ function CommandResponses(
 const IF_MATCH = {
   name: 'If-Match',
   description:
-    'Go on only if the schedule has one of these ETags. 503 with the type `urn:platform:problem:outcome-unknown`: the change may have been carried out, and somebody else has changed the schedule since.',
+    'Go on only if the schedule has one of these ETags. 503 with the type `urn:platform:problem:outcome-unknown`: this change may have been committed, and another client has changed the schedule since.',
   example: '"1"',
 } as const;
 
@@ -92,7 +92,7 @@ export class ScheduleCommandsController {
     operationId: 'updateSchedule',
     summary: 'Change a schedule',
     description:
-      'What is absent stays; null takes away. Pending instances still to come follow the new schedule: those at an instant that stays keep their identifier, the others are cancelled. Overdue ones stay. Where there are thousands they follow in steps; `releasing` tells how many are still to be cancelled; copies of a new name or template are not counted. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
+      'Absent members are unchanged; null clears a member. Future pending instances follow the new schedule: those at an instant that is still due keep their identifier, the others are cancelled. Overdue ones are unchanged. Thousands of instances are updated in steps: `releasing` is the number still to be cancelled, without those that only get a new name or template. ScheduleUpdatedEvent is published once; a request that changes nothing publishes nothing.',
   })
   @ApiHeader(IF_MATCH)
   @ApiBody({ type: UpdateScheduleDto, examples: UPDATE_EXAMPLES })
@@ -101,7 +101,7 @@ export class ScheduleCommandsController {
   @TaskProblemResponse('It is removed.', PATH, 'schedule-removed')
   @TaskProblemResponse('`If-Match` does not hold: nothing was changed.', PATH, 'schedule-changed')
   @TaskProblemResponse(
-    'It would be beyond its limits.',
+    'The schedule would exceed a limit.',
     PATH,
     'instant-out-of-range',
     'schedule-ends-before-start',
@@ -118,7 +118,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(
+    return scheduleResponse(
       reply,
       await this.lifecycle.update(id, request, entityTagsOf('If-Match', ifMatch), caller),
     );
@@ -129,7 +129,7 @@ export class ScheduleCommandsController {
     operationId: 'pauseSchedule',
     summary: 'Pause a schedule',
     description:
-      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated.',
+      'It stops at once. Future pending instances are cancelled, thousands of them in steps (`releasing`); overdue ones are unchanged. May be repeated.',
   })
   @CommandResponses('pause', 'Paused')
   async pause(
@@ -137,18 +137,18 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'pause', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'pause', caller));
   }
 
   @Post(':id/commands/resume')
   @ApiOperation({
     operationId: 'resumeSchedule',
     summary: 'Resume a paused schedule',
-    description: 'Instances are generated from now on, none for the pause. May be repeated.',
+    description: 'Instances are generated from now on, none for the time of the pause. May be repeated.',
   })
   @CommandResponses('resume', 'Active')
   @TaskProblemResponse(
-    'The facility has as many schedules or instances as it may have, or the schedule cannot be evaluated.',
+    'The facility has reached its limit of schedules or instances, or the schedule cannot be evaluated.',
     `${PATH}/commands/resume`,
     'schedule-limit-reached',
     'instance-limit-reached',
@@ -159,7 +159,7 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'resume', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'resume', caller));
   }
 
   @Post(':id/commands/remove')
@@ -167,7 +167,7 @@ export class ScheduleCommandsController {
     operationId: 'removeSchedule',
     summary: 'Remove a schedule for good',
     description:
-      'It stops at once. Pending instances still to come are cancelled, thousands of them in steps (`releasing`); overdue ones stay. May be repeated. A removed schedule can be read for 90 days (a setting of the service), and as long as it has instances; then it is not found.',
+      'It stops at once. Future pending instances are cancelled, thousands of them in steps (`releasing`); overdue ones are unchanged. May be repeated. A removed schedule can be read for 90 days by default, and as long as it has instances; after that it is not found.',
   })
   @CommandResponses('remove', 'Removed')
   async remove(
@@ -175,6 +175,6 @@ export class ScheduleCommandsController {
     @CurrentCaller() caller: Caller,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<ScheduleDto> {
-    return sentSchedule(reply, await this.lifecycle.command(id, 'remove', caller));
+    return scheduleResponse(reply, await this.lifecycle.command(id, 'remove', caller));
   }
 }

@@ -15,26 +15,29 @@ import { scheduleChanged } from './schedule-changed';
 import type { UpdateScheduleDto } from './schedule.dto';
 import { type Schedule, SCHEDULE_TRANSITIONS, type ScheduleCommand, statusOf } from './schedule.entity';
 import { ScheduleLimits } from './schedule-limits.service';
-import { type ScheduleChange, SchedulesRepository, type ShownSchedule } from './schedules.repository';
+import { type ScheduleChange, SchedulesRepository, type ScheduleView } from './schedules.repository';
 
-/** Why instances to come are cancelled. A resumption cancels only what its pause had left. */
+/**
+ * Causes for which future instances are cancelled. A resumption cancels only instances that its pause has not
+ * cancelled yet.
+ */
 const CAUSES = { update: 'Update', pause: 'Pause', resume: 'Pause', remove: 'Removal' } as const;
-/** What decides when a schedule is due. */
+/** Members that decide when a schedule is due. */
 const RECURRENCE = ['schedule', 'timeZone', 'startDate', 'endDate', 'calendarId'] as const;
-/** What its instances have from it. */
+/** Members that are copied to its instances. */
 const COPIED = ['name', 'template'] as const;
 
 /**
- * Generation is too far behind for one transaction. This one committed a part of it; the change is tried
- * again.
+ * Result of an attempt in which generation was too far behind for one transaction. It committed a part of the
+ * missing instances; the change is attempted again.
  */
 const BEHIND = Symbol('behind');
 
 interface Locked {
   readonly schedule: Schedule;
-  /** The database's time once the lock was there: the one instant of the change. */
+  /** Database time after the lock was acquired; the instant of the change. */
   readonly now: Date;
-  /** By an earlier attempt at the same request, whose commit was not confirmed. */
+  /** Whether an earlier attempt at this request, whose commit was not confirmed, may have changed it. */
   readonly mayBeChanged: boolean;
 }
 
@@ -45,9 +48,9 @@ interface Change {
 }
 
 /**
- * Updates, pauses, resumes and removes schedules. The schedule's row lock makes changes and generation take
- * turns. The schedule and the event change in one transaction, and so do its instances to come unless there
- * are thousands: those follow in steps.
+ * Updates, pauses, resumes and removes schedules. The lock of the schedule's row serialises changes and
+ * generation. The schedule and its event are stored in one transaction, and so are the changes of its future
+ * instances; of thousands of instances the rest follows in steps.
  */
 @Injectable()
 export class ScheduleLifecycleService {
@@ -60,17 +63,20 @@ export class ScheduleLifecycleService {
     private readonly scope: CallerScope,
   ) {}
 
-  /** Changes what is given. An update that changes nothing has no event, and `If-Match` is not checked: it may be a repetition.
-   *  @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed, schedule-changed, outcome-unknown, schedule-changed-too-often,
-   *    too-many-changes-at-once, changes-busy, and for what the schedule would be schedule-ended, schedule-not-evaluable,
-   *    instant-out-of-range, schedule-ends-before-start,
-   *    schedule-too-frequent, calendar-unknown, instance-limit-reached, schedule-limit-reached */
+  /**
+   * Changes the given members. An update that changes nothing stores no event and does not check `If-Match`,
+   * because it may be a retry.
+   * @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed, schedule-changed,
+   * outcome-unknown, schedule-changed-too-often, too-many-changes-at-once, changes-busy; for the resulting
+   * schedule: schedule-ended, schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start,
+   * schedule-too-frequent, calendar-unknown, instance-limit-reached, schedule-limit-reached
+   */
   async update(
     scheduleId: string,
     request: UpdateScheduleDto,
     ifMatch: EntityTags | null,
     caller: Caller,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     return this.inTurn(scheduleId, caller, async (manager, locked) => {
       const { schedule, mayBeChanged } = locked;
       if (!SCHEDULE_TRANSITIONS[statusOf(schedule)].update) throw new TaskError('schedule-removed');
@@ -85,14 +91,17 @@ export class ScheduleLifecycleService {
     });
   }
 
-  /** Repeating it changes nothing and has no event.
-   *  @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed, schedule-changed-too-often,
-   *    too-many-changes-at-once, changes-busy, and on resuming schedule-limit-reached, instance-limit-reached */
+  /**
+   * Pauses, resumes or removes a schedule. A repeated command changes nothing and stores no event.
+   * @throws {TaskError} schedule-not-found, facility-not-permitted, schedule-removed,
+   * schedule-changed-too-often, too-many-changes-at-once, changes-busy; for `resume`: schedule-limit-reached,
+   * instance-limit-reached
+   */
   async command(
     scheduleId: string,
     command: Exclude<ScheduleCommand, 'update'>,
     caller: Caller,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     return this.inTurn(scheduleId, caller, async (manager, locked) => {
       const { schedule } = locked;
       const before = statusOf(schedule);
@@ -109,7 +118,7 @@ export class ScheduleLifecycleService {
     scheduleId: string,
     caller: Caller,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
-  ): Promise<ShownSchedule> {
+  ): Promise<ScheduleView> {
     const scope = await this.scope.of(caller, MANAGERS);
     return this.limits.inTurn(scheduleId, { caller, scope }, async () => {
       for (;;) {
@@ -124,8 +133,8 @@ export class ScheduleLifecycleService {
     scheduleId: string,
     scope: FacilityScope,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
-  ): Promise<ShownSchedule | typeof BEHIND | null> {
-    return this.outbound.transaction<ShownSchedule | typeof BEHIND | null>(async (manager, unconfirmed) => {
+  ): Promise<ScheduleView | typeof BEHIND | null> {
+    return this.outbound.transaction<ScheduleView | typeof BEHIND | null>(async (manager, unconfirmed) => {
       const schedule = await this.schedules.findAndLock(manager, scheduleId);
       if (!schedule) throw new TaskError('schedule-not-found');
       if (!isWithinScope(scope, schedule.facilityId)) throw new TaskError('facility-not-permitted');
@@ -142,7 +151,7 @@ export class ScheduleLifecycleService {
     { command, change, changedBy }: Change,
   ): Promise<Schedule | typeof BEHIND> {
     const counted = this.limits.countChange(schedule, now, command);
-    // What came due before the change came due by the schedule as it was.
+    // Occurrences before the change belong to the old settings.
     const wasGenerated = schedule.status === 'Active' && schedule.endedAt === null;
     const { isComplete, isEvaluable } = wasGenerated
       ? await this.generation.catchUp(manager, schedule, now)
@@ -185,7 +194,7 @@ function touches(change: ScheduleChange, members: readonly (keyof ScheduleChange
   return members.some((member) => change[member] !== undefined);
 }
 
-/** The members of the request that are not as they were. */
+/** Returns the members of the request that differ from the schedule. */
 function differences(schedule: Schedule, { template, ...request }: UpdateScheduleDto): ScheduleChange {
   const wanted = {
     ...request,

@@ -38,7 +38,7 @@ interface CreationTurn {
   readonly now: Date;
 }
 
-/** What schedules may not go beyond. */
+/** Checks the limits of schedules. */
 @Injectable()
 export class ScheduleLimits {
   private readonly refusedChanges;
@@ -58,14 +58,15 @@ export class ScheduleLimits {
     );
     this.refusedChanges = metrics.counter(
       'task_schedule_change_refusals_total',
-      'Changes of schedules refused because there were SCHEDULE_CHANGES_PER_HOUR before',
+      'Changes of schedules refused because the schedule had been changed SCHEDULE_CHANGES_PER_HOUR times within the hour',
     );
   }
 
-  /** Runs a change of a schedule as soon as not too many others run. Who may not change the schedule is
-   *  refused before: nobody holds up those who may.
-   *  @throws {TaskError} schedule-not-found, facility-not-permitted, too-many-changes-at-once,
-   *  changes-busy */
+  /**
+   * Runs a change of a schedule once a slot is free. A caller that may not change the schedule is rejected
+   * before, so that it does not delay others.
+   * @throws {TaskError} schedule-not-found, facility-not-permitted, too-many-changes-at-once, changes-busy
+   */
   async inTurn<T>(scheduleId: string, { caller, scope }: Reach, change: () => Promise<T>): Promise<T> {
     if (scope !== 'all') {
       const facilityId = await this.slots.lookUp(caller, () => this.schedules.facilityOf(scheduleId));
@@ -76,8 +77,8 @@ export class ScheduleLimits {
   }
 
   /**
-   * Runs a creation as soon as not too many others run. One that may wait for a lock, or has to count what
-   * its facility has, takes a turn among the changes; the others are stored in batches.
+   * Runs a creation once a slot is free. A creation that may wait for a lock, or must count the facility's
+   * instances, takes a slot of the changes; the others are stored in batches.
    * @throws {TaskError} too-many-changes-at-once, changes-busy
    */
   inTurnToCreate<T>(
@@ -90,7 +91,7 @@ export class ScheduleLimits {
     return this.slots.run(`facility ${String(facilityId)}`, caller, create);
   }
 
-  /** Why a facility got no further schedule. */
+  /** Returns the error for a facility that got no further schedule. */
   async refusalOfNew(facilityId: number): Promise<TaskError> {
     const nextAt = await this.schedules.nextCreationAt(facilityId);
     if (nextAt === null) return new TaskError('schedule-limit-reached');
@@ -101,28 +102,37 @@ export class ScheduleLimits {
     });
   }
 
-  /** Judges what a new schedule says by itself.
-   *  @throws {TaskError} instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+  /**
+   * Validates the recurrence of a new schedule.
+   * @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start,
+   * schedule-too-frequent
+   */
   recurrenceOfNew(text: Omit<RecurrenceText, 'excludedDates'>, caller: Caller): Recurrence {
     return checkRecurrence(text, minIntervalMinutes(caller, this.config));
   }
 
-  /** Judges whether there is time and room for a new schedule.
-   *  @throws {TaskError} schedule-ended, instance-limit-reached */
+  /**
+   * Checks that a new schedule has not ended and that its facility has room for its instances.
+   * @throws {TaskError} schedule-ended, instance-limit-reached
+   */
   async requireNew(facilityId: number, recurrence: Recurrence, now: Date): Promise<void> {
     if (hasEnded(recurrence, now)) throw new TaskError('schedule-ended');
     await this.budget.require({ facilityId, recurrence, scheduleId: null }, now);
   }
 
-  /** @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent, schedule-ended,
-   *    instance-limit-reached, schedule-limit-reached */
+  /**
+   * Checks the limits for an update of a locked schedule.
+   * @throws {TaskError} schedule-not-evaluable, instant-out-of-range, schedule-ends-before-start,
+   * schedule-too-frequent, schedule-ended, instance-limit-reached, schedule-limit-reached
+   */
   async requireUpdate(
     manager: EntityManager,
     { schedule, now }: { schedule: Schedule; now: Date },
     { change, caller }: { change: ScheduleChange; caller: Caller },
   ): Promise<void> {
     const changed = { ...schedule, ...change };
-    // A schedule made by somebody who may have it more often keeps that through changes of other things.
+    // The minimum interval is checked only if the expression changes: an InternalPartner may have created it
+    // with a shorter one.
     const minutes = change.schedule === undefined ? 1 : minIntervalMinutes(caller, this.config);
     const recurrence = checkRecurrence(changed, minutes);
     if (change.endDate !== undefined && hasEnded(recurrence, now)) throw new TaskError('schedule-ended');
@@ -131,7 +141,10 @@ export class ScheduleLimits {
     await this.budget.require({ ...changed, recurrence }, now, manager);
   }
 
-  /** @throws {TaskError} schedule-limit-reached, instance-limit-reached, schedule-not-evaluable */
+  /**
+   * Checks the limits for resuming a locked schedule.
+   * @throws {TaskError} schedule-limit-reached, instance-limit-reached, schedule-not-evaluable
+   */
   async requireResumable(manager: EntityManager, schedule: Schedule, now: Date): Promise<void> {
     const recurrence = readableRecurrence({ ...schedule, excludedDates: null });
     if (hasEnded(recurrence, now)) return;
@@ -139,13 +152,15 @@ export class ScheduleLimits {
     await this.budget.require({ ...schedule, recurrence }, now, manager);
   }
 
-  /** Counts a change, by the hour: each may rewrite thousands of instances. The hourly limit does not apply
-   *  to remove.
-   *  @throws {TaskError} schedule-changed-too-often */
+  /**
+   * Counts a change within the hour; each may rewrite thousands of instances. `remove` is counted, but not
+   * limited.
+   * @throws {TaskError} schedule-changed-too-often
+   */
   countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {
     const hourEndMs = (changesSince?.getTime() ?? -Infinity) + HOUR_MS;
     const waitMs = hourEndMs - now.getTime();
-    // An hour that is not over after one was begun by a clock that was ahead.
+    // An hour that ends more than an hour from now was started by a clock that was ahead.
     if (waitMs <= 0 || waitMs > HOUR_MS + CLOCK_STEP_SECONDS * SECOND_MS)
       return { changesSince: now, changeCount: 1 };
     if (command !== 'remove' && changeCount >= this.config.SCHEDULE_CHANGES_PER_HOUR) {

@@ -16,13 +16,13 @@ import {
 } from '../fields/fields';
 import { CronExpressionError, parseCronExpression } from './cron-expression';
 import { SCHEDULE_STATUSES, statusOf } from './schedule.entity';
-import type { ShownSchedule } from './schedules.repository';
+import type { ScheduleView } from './schedules.repository';
 import { TimeZoneError, timeZone } from './time-zone';
 
 export const SCHEDULE_ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
 
-/** Text that `parse` takes; its own kind of error says what is wrong with any other. */
+/** Schema of a text that `parse` accepts. A `ParseError` becomes the message of the issue. */
 function parsable(parse: (text: string) => unknown, ParseError: new () => Error): z.ZodString {
   return z.string().superRefine((value, context) => {
     try {
@@ -48,7 +48,7 @@ const calendarId = z
   .nullable();
 const orNull = <T>(value: T | null | undefined): T | null => value ?? null;
 
-/** When a schedule is due, as requests say it. */
+/** Request members that define when a schedule is due. */
 const recurrence = {
   schedule: parsable(parseCronExpression, CronExpressionError),
   timeZone: parsable(timeZone, TimeZoneError),
@@ -58,8 +58,9 @@ const recurrence = {
 };
 
 /**
- * Body of POST /Schedules. Unknown members are refused: a misspelt optional one would be lost silently. The
- * digest of a repeated request is made of it: members of later releases stay undefined when they are absent.
+ * Body of POST /Schedules. Unknown members are rejected, because a misspelt optional one would be ignored
+ * silently. The idempotency digest is computed from the parsed body, so members of later releases must stay
+ * undefined if they are absent.
  */
 const createScheduleBody = z.strictObject({
   facilityId: z.int().min(1),
@@ -75,7 +76,7 @@ const createScheduleBody = z.strictObject({
 
 export class CreateScheduleDto extends createZodDto(createScheduleBody) {}
 
-/** Body of PATCH /Schedules/{id}: what is absent stays, null takes away. */
+/** Body of PATCH /Schedules/{id}. Absent members are unchanged; null clears a member. */
 export class UpdateScheduleDto extends createZodDto(
   z.strictObject({ name: text({ min: 1, max: 200 }), description, ...recurrence, template }).partial(),
 ) {}
@@ -125,28 +126,28 @@ const schedule = z
       .string()
       .nullable()
       .meta({ description: 'No occurrence after it: a date in the time zone, included, or an instant.' }),
-    calendarId: identifier('The calendar whose dates are left out.').nullable(),
+    calendarId: identifier('The calendar whose dates are excluded.').nullable(),
     template: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: 'Whatever its instances carry with them.' }),
-    status: z
-      .enum(SCHEDULE_STATUSES)
-      .meta({ description: 'Only Active ones generate. Ended: `endDate` is behind it.' }),
+      .meta({ description: 'Any JSON object. It is copied to the instances.' }),
+    status: z.enum(SCHEDULE_STATUSES).meta({
+      description: 'Instances are generated only for `Active` schedules. `Ended`: `endDate` has passed.',
+    }),
     error: z.string().nullable().meta({
       description:
-        'Why it generates nothing although it is Active: it cannot be evaluated, perhaps because this release knows no such time zone. Change or remove it.',
+        'Reason for which no instances are generated although it is Active: it cannot be evaluated, e.g. because this release does not know its time zone. Change or remove it.',
     }),
     releasing: z.int().meta({
       description:
-        'How many of its instances the last change has still to cancel. Until then they are Pending.',
+        'Number of instances that the last change has still to cancel. Until then they are Pending.',
     }),
     createdAtUtc: instant('When it was created.'),
     createdBy: actor,
   })
   .meta({
     id: 'Schedule',
-    description: 'What has to be done at a facility, and when.',
+    description: 'A recurring task of a facility.',
   });
 
 export class ScheduleDto extends createZodDto(schedule) {}
@@ -159,7 +160,7 @@ export function templateBody(template: string | null): Record<string, unknown> |
   return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
 }
 
-export function scheduleBody(schedule: ShownSchedule): ScheduleDto {
+export function scheduleBody(schedule: ScheduleView): ScheduleDto {
   return {
     scheduleId: schedule.scheduleId,
     facilityId: schedule.facilityId,
@@ -183,8 +184,8 @@ export function scheduleBody(schedule: ShownSchedule): ScheduleDto {
   };
 }
 
-/** Answers with a schedule and its ETag. */
-export function sentSchedule(reply: FastifyReply, schedule: ShownSchedule): ScheduleDto {
+/** Sets the ETag header and returns the body of the response. */
+export function scheduleResponse(reply: FastifyReply, schedule: ScheduleView): ScheduleDto {
   void reply.header('etag', entityTag(String(schedule.revision)));
   return scheduleBody(schedule);
 }
@@ -209,7 +210,7 @@ export const WEEKLY_ROUND: ScheduleDto = {
 
 export const ETAG = {
   ETag: {
-    description: 'Names this state of the schedule, for `If-Match`.',
+    description: 'Identifies this state of the schedule, for `If-Match`.',
     schema: { type: 'string' },
     required: true,
     example: '"1"',
@@ -226,7 +227,7 @@ const weekly = {
 export const CREATE_EXAMPLES = {
   weekly: { summary: 'Mondays at nine, local time', value: weekly },
   full: {
-    summary: 'Everything',
+    summary: 'With all members',
     value: {
       facilityId: 501,
       name: 'Boiler check',
@@ -242,5 +243,5 @@ export const CREATE_EXAMPLES = {
 
 export const UPDATE_EXAMPLES = {
   later: { summary: 'An hour later', value: { schedule: '0 10 * * 1' } },
-  ends: { summary: 'It ends with the year', value: { endDate: '2026-12-31' } },
+  ends: { summary: 'Ends with the year', value: { endDate: '2026-12-31' } },
 };

@@ -45,7 +45,7 @@ import {
   ScheduleParams,
   WEEKLY_ROUND,
   scheduleBody,
-  sentSchedule,
+  scheduleResponse,
 } from './schedule.dto';
 import { SchedulesRepository } from './schedules.repository';
 import { SchedulesService } from './schedules.service';
@@ -54,7 +54,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;
 const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   description:
-    '1 to 200 visible ASCII characters of your own: a repeated request gets the schedule of the first.',
+    '1 to 200 visible ASCII characters, chosen by the client. A repeated request with the same key returns the schedule of the first.',
   schema: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[\\x21-\\x7e]+$' },
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 } as const;
@@ -76,12 +76,12 @@ const LOCATION = {
 const CreationRefusals = (): MethodDecorator =>
   applyDecorators(
     TaskProblemResponse(
-      'The key was used before, or something is beyond its limits.',
+      'The key was used before with another request, or a limit is exceeded.',
       '/Schedules',
       ...REFUSALS,
     ),
     TaskProblemResponse(
-      'The facility has reached its limit of new schedules per hour, or too many are being created at once. `Retry-After` tells when to ask again.',
+      'The facility has reached its limit of new schedules per hour, or too many are being created at once. `Retry-After` says when to retry.',
       '/Schedules',
       'schedules-created-too-often',
       'too-many-changes-at-once',
@@ -105,7 +105,7 @@ export class SchedulesController {
     operationId: 'createSchedule',
     summary: 'Create a schedule',
     description:
-      'Stored together with its ScheduleCreatedEvent, which is published even when the broker is away at the moment. Customers and owners: only for their facilities.',
+      'Stored together with its ScheduleCreatedEvent, which is published later if the broker cannot be reached now. Customers and owners: only for their facilities.',
   })
   @ApiHeader(IDEMPOTENCY_KEY_HEADER)
   @ApiBody({ type: CreateScheduleDto, examples: CREATE_EXAMPLES })
@@ -129,16 +129,16 @@ export class SchedulesController {
     const schedule = await this.service.create(request, caller, idempotencyKey ?? null);
     const basePath = this.config.TASK_BASE_PATH.replace(/\/$/, '');
     void reply.header('location', `${basePath}/Schedules/${schedule.scheduleId}`);
-    // A repeated request gets the schedule as it is now, with its own count. A new one has nothing to
-    // withdraw.
-    return sentSchedule(reply, { releasing: 0, ...schedule });
+    // A repeated request returns the current schedule with its own `releasing`. A new schedule has nothing to
+    // cancel.
+    return scheduleResponse(reply, { releasing: 0, ...schedule });
   }
 
   @Get()
   @ApiOperation({
     operationId: 'listSchedules',
     summary: 'List schedules',
-    description: 'In the order of their creation.',
+    description: 'Ordered by creation.',
   })
   @PagedQuery()
   @ApiOkResponse({
@@ -188,6 +188,6 @@ export class SchedulesController {
     const schedule = await this.schedules.show(id);
     if (!schedule) throw new TaskError('schedule-not-found');
     await this.scope.require(caller, MANAGERS, schedule.facilityId);
-    return sentSchedule(reply, schedule);
+    return scheduleResponse(reply, schedule);
   }
 }

@@ -12,13 +12,13 @@ import { fewOf, pageOfFewRanges, pageOfManyRanges } from '../paging/page-of-rang
 import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
 import type { ScheduleStatus } from './schedule.entity';
 
-/** What the database decides when a schedule is stored, and what changes by itself later. */
+/** Members that the database sets when a schedule is stored, or later. */
 type StoredMembers =
   | ('status' | 'createdAt' | 'generatedUntil' | 'revision' | 'calendarRevision' | 'templateId')
   | ('endedAt' | 'removedAt' | 'error' | 'changesSince' | 'changeCount');
 
 export interface NewSchedule extends Omit<Schedule, StoredMembers> {
-  /** The first instant at which it may be due. */
+  /** First instant at which it may be due. */
   readonly startsAt: Date | null;
 }
 
@@ -27,7 +27,7 @@ export interface ScheduleCreation {
   readonly event: NewOutboxMessage;
 }
 
-/** What a caller can change of a schedule. */
+/** Members of a schedule that commands can change. */
 export type ScheduleChange = Partial<
   Pick<
     Schedule,
@@ -47,55 +47,58 @@ export type ScheduleChange = Partial<
 type CreationConfig = Parameters<typeof connectionsForCreations>[0] &
   Pick<TaskServiceConfig, 'SCHEDULES_PER_FACILITY' | 'SCHEDULE_CREATIONS_PER_HOUR'>;
 
-/** How often a schedule was changed in the hour that is counted. */
+/** Number of changes in the counted hour. */
 export type ChangeCount = Pick<Schedule, 'changesSince' | 'changeCount'>;
 
-/** A schedule as callers see it. */
-export interface ShownSchedule extends Schedule {
-  /** Instances that its last change has still to cancel. */
+/** A schedule with the members that callers see. */
+export interface ScheduleView extends Schedule {
+  /** Number of instances that its last change has still to cancel. */
   readonly releasing: number;
 }
 
-/** An Active schedule with the dates of its calendar, which schedules with the same calendar share. */
+/** An Active schedule with the dates of its calendar. Schedules with the same calendar share one array. */
 export interface GeneratingSchedule extends Pick<
   Schedule,
   'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
 > {
   readonly excludedDates: readonly string[] | null;
-  /** The calendar's, null without one. */
+  /** Current revision of the calendar; null without a calendar. */
   readonly calendarRevision: number | null;
-  /** The calendar's when the instances to come were generated. */
+  /** Revision of the calendar by which the future instances were generated. */
   readonly generatedRevision: number | null;
-  /** The calendar has changed since the instances to come were generated. */
+  /** Whether the calendar has changed since then. */
   readonly isCalendarStale: boolean;
 }
 
 export interface ScheduleListing {
   readonly scope: FacilityScope;
   readonly status: ScheduleStatus | undefined;
-  /** Position of the last row of the page before; empty for the first page. */
+  /** Position of the previous page's last row; empty for the first page. */
   readonly after: readonly unknown[];
   readonly limit: number;
 }
 
 /**
- * Created within the hour. What is dated further ahead than the clock may have gone back is from a clock that
- * was wrong.
+ * Condition: created within the last hour. A later date than CLOCK_STEP_SECONDS ahead, by which the clock may
+ * have stepped back, comes from a wrong clock and is ignored.
  */
 const IS_RECENT = `created_at > now() - interval '1 hour' AND created_at <= now() + interval '${String(CLOCK_STEP_SECONDS)} seconds'`;
 
 /**
- * The microsecond of a change. A failover that loses commits takes a count back, but not the time: no ETag is
- * given out again.
+ * Revision of a change: its time in microseconds since 1970. A counter would be turned back by a failover
+ * that loses commits, and an ETag could be issued twice.
  */
 const CHANGE_REVISION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
-// Hand-written SQL: one statement for two tables, and hot. Nothing before its creation or its start is ever
-// generated; the millisecond makes the start itself count. The event tells the instant that the schedule has,
-// which the database decides. In the order of the idempotency keys, so that two replicas that store the same
-// ones do not wait for each other crosswise. Those that are stored at the same moment do not count each
-// other: the limit of a facility may be passed by a few. Active ones are counted in the order of the index
-// that has only those, so that no plan reads those of all facilities, or the removed ones.
+// Hand-written SQL: one statement for two tables, on the hot path.
+// - Generation starts at the creation or at the start, whichever is later. One millisecond is subtracted so
+//   that the start itself counts.
+// - The event gets the creation time of the row, which the database decides.
+// - Rows are inserted in the order of the idempotency keys, so that two replicas that store the same keys do
+//   not deadlock.
+// - Concurrent statements do not see each other's rows, so a few may exceed a limit of the facility.
+// - Active schedules are counted in the order of the index that contains only those, so that no plan reads
+//   the schedules of all facilities, or removed ones.
 const INSERT = {
   name: 'insert-schedules',
   text: `
@@ -134,20 +137,20 @@ const INSERT = {
   FROM created`,
 };
 
-// Hand-written SQL: of those of the last hour, the one that has to be an hour old before there is room for
-// another. Reads no more of them.
+// Hand-written SQL: finds the schedule of the last hour that must be an hour old before another may be
+// created, without reading more of them.
 const NEXT_CREATION = `
   SELECT created_at + interval '1 hour' AS at FROM task.schedules
   WHERE facility_id = $1 AND ${IS_RECENT}
   ORDER BY created_at DESC, schedule_id DESC
   OFFSET $2 - 1 LIMIT 1`;
 
-/** Before every schedule. */
+/** Sorts before every schedule. */
 const START = ['-infinity', '00000000-0000-0000-0000-000000000000'];
 
 const SCHEDULES = { table: 'task.schedules', instant: 'created_at', id: 'schedule_id' } as const;
 
-/** Ended ones and those that are still due lie in one range, which the index tells apart. */
+/** Ended and other Active schedules are in the same range. The filter separates them by index columns. */
 const PAGE_OF_ALL = pageOfFewRanges({
   ...SCHEDULES,
   sources: 'unnest(:statuses::text[]) AS wanted (status_key)',
@@ -155,7 +158,10 @@ const PAGE_OF_ALL = pageOfFewRanges({
   keys: ['status_key'],
   filter: '(:isEnded::boolean IS NULL OR (ended_at IS NOT NULL) = :isEnded::boolean)',
 });
-/** The schedules of facilities. @param filter of a state: the predicate of an index that has only those */
+/**
+ * Builds the SQL for a page of the schedules of facilities.
+ * @param filter predicate of the partial index for one state
+ */
 const pageOfFacilities = (filter?: string): string =>
   pageOfManyRanges({
     ...SCHEDULES,
@@ -172,11 +178,16 @@ const PAGES_IN_STATE: Readonly<Record<ScheduleStatus, string>> = {
   Removed: pageOfFacilities(`status = 'Removed'`),
 };
 
-/** Schedules: reads, creation and changes. Statements of generation are in `generating-schedules.repository`,
- *  those of reconciliation and of releases in their repositories. */
+/**
+ * Reads, creates and changes schedules. The statements of generation are in
+ * `generating-schedules.repository`, those of reconciliation and of releases in their repositories.
+ */
 @Injectable()
 export class SchedulesRepository {
-  /** One statement, which is a transaction by itself, for all that arrive in one turn of the event loop. */
+  /**
+   * Stores all creations that arrive in one turn of the event loop with one statement, which is a transaction
+   * by itself.
+   */
   private readonly insertInBatch: (creation: ScheduleCreation) => Promise<Schedule | null>;
 
   constructor(
@@ -187,16 +198,18 @@ export class SchedulesRepository {
     this.insertInBatch = batched((creations) => this.insertAll(creations), { atOnce });
   }
 
-  /** Stores a schedule with its event, together with others of the same moment. One with a calendar is stored by itself: whoever has locked
-   *  the calendar holds up nobody else's.
-   *  @returns null, and nothing is stored, when the id or the caller's idempotency key is there already, or the facility has as many
-   *    active schedules as it may have, or got as many within the hour as it may get */
+  /**
+   * Stores a schedule with its event, in a batch with others. A schedule with a calendar is stored
+   * separately, so that a lock on the calendar delays no others.
+   * @returns null, with nothing stored, if the id or the caller's idempotency key exists already, or the
+   * facility has reached its limit of active schedules or of new schedules per hour
+   */
   async insert(creation: ScheduleCreation): Promise<Schedule | null> {
     if (creation.schedule.calendarId === null) return this.insertInBatch(creation);
     return (await this.insertAll([creation]))[0] ?? null;
   }
 
-  /** When the next schedule of the facility may be created; null if one may be created now. */
+  /** Returns when the next schedule of the facility may be created; null if one may be created now. */
   async nextCreationAt(facilityId: number): Promise<Date | null> {
     const rows = await this.schedules.query<{ at: Date | null }[]>(NEXT_CREATION, [
       facilityId,
@@ -209,20 +222,20 @@ export class SchedulesRepository {
     return this.schedules.findOneBy({ scheduleId });
   }
 
-  /** The facility of a schedule; null: there is no such schedule. */
+  /** Returns the facility of a schedule, or null if there is no such schedule. */
   async facilityOf(scheduleId: string): Promise<number | null> {
     const found = await this.schedules.findOne({ select: { facilityId: true }, where: { scheduleId } });
     return found?.facilityId ?? null;
   }
 
-  /** As callers see it, by the transaction of `manager` if there is one. */
-  async show(scheduleId: string, manager = this.schedules.manager): Promise<ShownSchedule | null> {
+  /** Returns a schedule as callers see it, or null. Reads in the transaction of `manager` if given. */
+  async show(scheduleId: string, manager = this.schedules.manager): Promise<ScheduleView | null> {
     const schedule = await manager.findOneBy(Schedule, { scheduleId });
-    return schedule && ((await this.shown([schedule], manager))[0] ?? null);
+    return schedule && ((await this.viewsOf([schedule], manager))[0] ?? null);
   }
 
-  /** With what their last change has still to cancel. */
-  private async shown(schedules: readonly Schedule[], manager: EntityManager): Promise<ShownSchedule[]> {
+  /** Adds the number of instances that the last change has still to cancel. */
+  private async viewsOf(schedules: readonly Schedule[], manager: EntityManager): Promise<ScheduleView[]> {
     const scheduleIds = schedules.map(({ scheduleId }) => scheduleId);
     const releases =
       scheduleIds.length === 0 ? [] : await manager.findBy(Release, { scheduleId: In(scheduleIds) });
@@ -231,14 +244,15 @@ export class SchedulesRepository {
   }
 
   /**
-   * The schedule that an earlier attempt at the same request stored, with its digest: recognised by its id
-   * after a commit whose confirmation was lost, or by the caller's idempotency key.
+   * Returns the schedule that an earlier attempt at the same request stored, with its digest; null if there
+   * is none. It is found by its id, after a commit whose confirmation was lost, or by the caller's
+   * idempotency key.
    */
   async findCreated({
     scheduleId,
     createdBySubject,
     idempotencyKey,
-  }: NewSchedule): Promise<ShownSchedule | null> {
+  }: NewSchedule): Promise<ScheduleView | null> {
     const created = await this.schedules
       .createQueryBuilder('schedule')
       .addSelect('schedule.requestDigest')
@@ -248,11 +262,11 @@ export class SchedulesRepository {
       )
       .setParameters({ createdBySubject, idempotencyKey })
       .getOne();
-    return created && ((await this.shown([created], this.schedules.manager))[0] ?? null);
+    return created && ((await this.viewsOf([created], this.schedules.manager))[0] ?? null);
   }
 
-  /** Schedules of the facilities in scope, oldest first, after the given position. */
-  async list({ scope, status, after, limit }: ScheduleListing): Promise<ShownSchedule[]> {
+  /** Returns the schedules of the facilities in scope, oldest first, after the given position. */
+  async list({ scope, status, after, limit }: ScheduleListing): Promise<ScheduleView[]> {
     const [afterInstant, afterId] = after.length === 0 ? START : after;
     const stored = status === 'Ended' ? 'Active' : status;
     const idsOfFacilities = status === undefined ? PAGE_OF_FACILITIES : PAGES_IN_STATE[status];
@@ -272,7 +286,7 @@ export class SchedulesRepository {
       .orderBy('schedule.createdAt')
       .addOrderBy('schedule.scheduleId')
       .getMany();
-    return this.shown(found, this.schedules.manager);
+    return this.viewsOf(found, this.schedules.manager);
   }
 
   private async insertAll(creations: readonly ScheduleCreation[]): Promise<(Schedule | null)[]> {
@@ -288,8 +302,8 @@ export class SchedulesRepository {
   }
 
   /**
-   * Reads the schedule and keeps everybody else from changing it, and from generating by it, until the
-   * transaction ends.
+   * Locks a schedule until the transaction ends, and returns it. Changes and generation of it wait for the
+   * lock.
    */
   findAndLock(manager: EntityManager, scheduleId: string): Promise<Schedule | null> {
     return manager
@@ -299,19 +313,19 @@ export class SchedulesRepository {
       .getOne();
   }
 
-  /** Active schedules of the facility, counted up to `limit`. */
+  /** Counts the Active schedules of the facility, up to `limit`. */
   async countActive(manager: EntityManager, facilityId: number, limit: number): Promise<number> {
     const found = await manager.find(Schedule, {
       select: { scheduleId: true, createdAt: true },
       where: { facilityId, status: 'Active', endedAt: IsNull() },
-      // In the order of the index that has only those.
+      // The order of the index that contains only those.
       order: { createdAt: 'ASC', scheduleId: 'ASC' },
       take: limit,
     });
     return found.length;
   }
 
-  /** Changes a locked schedule; it has another revision then. */
+  /** Changes a locked schedule, which gets a new revision. */
   async change(
     manager: EntityManager,
     schedule: Schedule,

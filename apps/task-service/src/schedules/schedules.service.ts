@@ -25,13 +25,18 @@ export class SchedulesService {
     private readonly limits: ScheduleLimits,
   ) {}
 
-  /** Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec, operations.
-   *  @param idempotencyKey the caller's own; a repetition with the same request gives the schedule of the first
-   *  @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached, instance-limit-reached,
-   *    schedules-created-too-often, too-many-changes-at-once, changes-busy, calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent */
+  /**
+   * Stores a schedule and its ScheduleCreatedEvent in one transaction. Source: task messaging spec,
+   * operations.
+   * @param idempotencyKey chosen by the caller; repeating the same request returns the schedule of the first
+   * @throws {TaskError} facility-not-permitted, idempotency-key-reused, schedule-limit-reached,
+   * instance-limit-reached, schedules-created-too-often, too-many-changes-at-once, changes-busy,
+   * calendar-unknown, schedule-ended, instant-out-of-range, schedule-ends-before-start, schedule-too-frequent
+   */
   async create(request: CreateScheduleDto, caller: Caller, idempotencyKey: string | null): Promise<Schedule> {
     await this.scope.require(caller, MANAGERS, request.facilityId);
-    // One id for all attempts: a commit whose confirmation was lost is recognised by it and not stored twice.
+    // The id is the same for all attempts, so that a commit whose confirmation was lost is recognised and not
+    // repeated.
     const text = { ...request, endDate: request.endDate ?? null, calendarId: request.calendarId ?? null };
     const recurrence = this.limits.recurrenceOfNew(text, caller);
     const { startsAt } = recurrence;
@@ -42,7 +47,7 @@ export class SchedulesService {
       try {
         await this.limits.requireNew(request.facilityId, recurrence, now);
       } catch (error) {
-        return this.earlierOr(schedule, () => error);
+        return this.findEarlierOrThrow(schedule, () => error);
       }
       return this.storeOrFind(schedule, now);
     });
@@ -52,13 +57,18 @@ export class SchedulesService {
     const event = this.outbound.prepare(scheduleCreated(schedule, now));
     return this.outbound.statement([event], async () => {
       const created = await this.store({ schedule, event });
-      // Who holds the id or the key has committed: the insert waited for that.
-      return created ?? this.earlierOr(schedule, () => this.limits.refusalOfNew(schedule.facilityId));
+      // The transaction with this id or key has committed, because the insert waited for it.
+      return (
+        created ?? this.findEarlierOrThrow(schedule, () => this.limits.refusalOfNew(schedule.facilityId))
+      );
     });
   }
 
-  /** What an earlier attempt at the same request stored. @throws what `refusal` gives if there was none */
-  private async earlierOr(schedule: NewSchedule, refusal: () => unknown): Promise<Schedule> {
+  /**
+   * Returns the schedule that an earlier attempt at the same request stored.
+   * @throws the result of `refusal` if there is none; {TaskError} idempotency-key-reused
+   */
+  private async findEarlierOrThrow(schedule: NewSchedule, refusal: () => unknown): Promise<Schedule> {
     const earlier = await this.schedules.findCreated(schedule);
     if (!earlier) throw await refusal();
     if (earlier.requestDigest !== schedule.requestDigest) throw new TaskError('idempotency-key-reused');
@@ -105,8 +115,8 @@ function newSchedule(
 }
 
 /**
- * The event of a schedule that is not stored yet.
- * @param createdAt by the replica's clock; the repository puts the database's instant in its place
+ * Returns the event of a schedule that is not stored yet.
+ * @param createdAt by the replica's clock; the repository replaces it with the database's time
  */
 function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent {
   const { scheduleId, facilityId, name, timeZone } = schedule;
@@ -124,8 +134,8 @@ function scheduleCreated(schedule: NewSchedule, createdAt: Date): OutboundEvent 
 }
 
 /**
- * Members come in the order of the schema, so the order in which the caller wrote them does not matter,
- * except inside `template`.
+ * Returns the digest of a request. Members are in the order of the schema, so the caller's order does not
+ * matter, except inside `template`.
  */
 function requestDigest(request: CreateScheduleDto): string {
   return createHash('sha256').update(JSON.stringify(request)).digest('base64url');

@@ -2,9 +2,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '@platform/time';
 import { endInstant, instantsOfWallTime, startInstant, timeZone } from './time-zone';
 
 describe('offsets of a zone', () => {
-  /** Some of these zones interrupt their summer time for Ramadan, or moved it at short notice. */
+  /** Some of these zones interrupt summer time for Ramadan, or have moved it at short notice. */
   it.each(['Africa/Casablanca', 'Africa/Cairo', 'Asia/Gaza', 'America/Argentina/San_Luis', 'Pacific/Apia'])(
-    'are those of the runtime on every day: %s',
+    'equal those of the runtime on every day: %s',
     (name) => {
       const format = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset' });
       const zone = timeZone(name);
@@ -37,7 +37,7 @@ describe('the start of a schedule', () => {
 });
 
 describe('the end of a schedule', () => {
-  it('is the last millisecond of a calendar date in its zone, also where that day has 23 hours', () => {
+  it('is the last millisecond of a calendar date in its zone, even if that day has 23 hours', () => {
     expect(endInstant('2026-07-01', timeZone('UTC'))).toEqual(new Date('2026-07-01T23:59:59.999Z'));
     expect(endInstant('2026-03-29', timeZone('Europe/Berlin'))).toEqual(new Date('2026-03-29T21:59:59.999Z'));
   });
@@ -50,7 +50,7 @@ describe('the end of a schedule', () => {
 });
 
 describe('the instants of a wall time', () => {
-  it('are one as a rule, none in a gap, and two, the earlier first, where clocks went back', () => {
+  it('are usually one, none in a gap, and two in ascending order where clocks went back', () => {
     const instants = (wall: string) =>
       instantsOfWallTime(timeZone('Europe/Berlin'), Date.parse(`${wall}Z`)).map((ms) =>
         new Date(ms).toISOString().slice(5, 16),

@@ -1,13 +1,13 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '@platform/time';
 
-/** Offsets of one IANA zone, with the transitions of the years asked for so far. */
+/** Offsets of one IANA zone. Caches the transitions of the requested years. */
 export interface TimeZone {
   readonly name: string;
-  /** Milliseconds to add to UTC for the zone's wall clock at this instant. */
+  /** Returns the milliseconds to add to UTC for the zone's wall clock at this instant. */
   offsetMsAt(instantMs: number): number;
 }
 
-/** The name is no IANA time zone known to this runtime. */
+/** The name is not an IANA time zone known to this runtime. */
 export class TimeZoneError extends Error {
   override readonly name = 'TimeZoneError';
 }
@@ -17,8 +17,8 @@ const zones = new Map<string, TimeZone>();
 const ZONE_CACHE_LIMIT = 700;
 
 /**
- * The zone of an IANA name such as `Europe/Berlin` or `UTC`. Fixed offsets (`+02:00`) are refused: they are
- * no IANA zones and know no daylight saving.
+ * Returns the zone of an IANA name such as `Europe/Berlin` or `UTC`. Fixed offsets (`+02:00`) are rejected:
+ * they are not IANA zones and have no daylight saving.
  * @throws {TimeZoneError} for an unknown name.
  */
 export function timeZone(name: string): TimeZone {
@@ -31,8 +31,8 @@ export function timeZone(name: string): TimeZone {
 }
 
 /**
- * The instants at which the zone's clocks show `wallMs` (the wall time read as if it were UTC), ascending:
- * one as a rule, none inside a gap, two where clocks went back.
+ * Returns the instants at which the zone's clocks show `wallMs` (the wall time read as UTC), ascending:
+ * usually one, none inside a gap, two where clocks went back.
  */
 export function instantsOfWallTime(zone: TimeZone, wallMs: number): number[] {
   const offsets = new Set([zone.offsetMsAt(wallMs - DAY_MS), zone.offsetMsAt(wallMs + DAY_MS)]);
@@ -43,8 +43,8 @@ export function instantsOfWallTime(zone: TimeZone, wallMs: number): number[] {
 }
 
 /**
- * The one instant that stands for a wall time: its first pass, or, inside a gap, as much later as the gap is
- * long.
+ * Returns the one instant of a wall time: its first pass, or, inside a gap, the instant that is later by the
+ * length of the gap.
  */
 export function instantOfWallTime(zone: TimeZone, wallMs: number): number {
   return instantsOfWallTime(zone, wallMs)[0] ?? wallMs - zone.offsetMsAt(wallMs - DAY_MS);
@@ -53,8 +53,8 @@ export function instantOfWallTime(zone: TimeZone, wallMs: number): number {
 const CALENDAR_DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * The first instant at which a schedule may be due: a calendar date (`2026-03-01`) means its midnight in the
- * zone, an instant means itself. The text must be a valid ISO 8601 date or instant.
+ * Returns the first instant at which a schedule may be due: midnight in the zone for a calendar date
+ * (`2026-03-01`), otherwise the given instant. The text must be a valid ISO 8601 date or instant.
  */
 export function startInstant(startDate: string, zone: TimeZone): Date {
   if (!CALENDAR_DATE.test(startDate)) return new Date(startDate);
@@ -62,8 +62,8 @@ export function startInstant(startDate: string, zone: TimeZone): Date {
 }
 
 /**
- * The last instant at which a schedule may be due: a calendar date means its last millisecond in the zone, an
- * instant means itself.
+ * Returns the last instant at which a schedule may be due: the last millisecond in the zone for a calendar
+ * date, otherwise the given instant.
  */
 export function endInstant(endDate: string, zone: TimeZone): Date {
   if (!CALENDAR_DATE.test(endDate)) return new Date(endDate);
@@ -109,12 +109,12 @@ interface YearOffsets {
 }
 
 /**
- * No zone has changed its offset twice within six days since 2000. A sample costs 1.5 µs, and a request asks
- * for up to eleven years.
+ * Distance of the samples. No zone has changed its offset twice within six days since 2000. A sample costs
+ * 1.5 µs, and a request needs up to eleven years of them.
  */
 const SAMPLE_MS = 3 * DAY_MS;
 
-/** Samples the year and bisects to the second where the offset changed. */
+/** Samples the offsets of a year, and bisects each change to the second. */
 function yearOffsets(format: Intl.DateTimeFormat, year: number): YearOffsets {
   const startMs = Date.UTC(year, 0, 1);
   const endMs = Date.UTC(year + 1, 0, 1);
@@ -144,12 +144,12 @@ function bisect(format: Intl.DateTimeFormat, fromMs: number, toMs: number, offse
 }
 
 /**
- * Reads the offset out of e.g. `7/1/2026, GMT+02:00`. Seconds, which no zone has had for decades, are
- * dropped: cron works in minutes.
+ * Parses the offset from e.g. `7/1/2026, GMT+02:00`. Drops seconds, which no zone has had for decades: cron
+ * works in minutes.
  */
 function measureOffsetMs(format: Intl.DateTimeFormat, instantMs: number): number {
   const match = /GMT(?:([+-])(\d{2}):(\d{2}))?/.exec(format.format(instantMs));
-  if (!match) throw new RangeError('the runtime gave no offset');
+  if (!match) throw new RangeError('the runtime returned no offset');
   const [, sign, hours = '0', minutes = '0'] = match;
   const offsetMs = Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS;
   return sign === '-' ? -offsetMs : offsetMs;

@@ -1,7 +1,7 @@
 import { type TurnBound, Turns } from '@platform/database';
 import { TaskError, type TaskErrorReason } from '../problems/task-problem.filter';
 
-/** Turns whose refusals are this service's problems. */
+/** Creates turns whose refusals are problems of this service. */
 export function turnsOf(
   limit: number,
   mayWait: { readonly perShare: number; readonly inAll: number },
