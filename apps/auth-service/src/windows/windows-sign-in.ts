@@ -58,7 +58,7 @@ class TrustedHeaderSignIn extends WindowsSignIn {
     super();
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- a refusal is a rejected promise, as the contract says
+  // eslint-disable-next-line @typescript-eslint/require-await -- its refusals are rejected promises
   async authenticate(headers: IncomingHttpHeaders): Promise<WindowsSignedIn> {
     const { userHeader, secretHeader, secret, realm } = this.proxy;
     // Checks the secret first, so that a caller without it learns nothing about the user header.

@@ -110,7 +110,7 @@ export class ChangeFeedService {
       'settings_feed_steps_back_total',
       'Times the history had lost commits that were already delivered, after a failover or a restore',
     );
-    // eslint-disable-next-line @typescript-eslint/require-await -- the registry waits for those that need time
+    // eslint-disable-next-line @typescript-eslint/require-await -- a drain hook returns a promise
     shutdown.addDrainHook({ name: 'watchers of changes', drain: async () => this.stop() });
     metrics.sampledGauge('settings_change_watchers', 'Requests that wait for changes of settings', [], () => [
       { labels: {}, value: this.watchers.size },

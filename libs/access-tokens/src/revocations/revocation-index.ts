@@ -98,8 +98,8 @@ const MAX_ENTRIES = 2_000_000;
  * million revocations, and never more than about 85 MB.
  * - `jti`, `sid`: revokes the token with that id, or every token of that session. UUIDs match in any letter
  *   case.
- * - `svc-personid`, `internal-legacy`, `sub`, `client_id`: revokes the tokens of that person, user, subject or
- *   application that were issued up to and including the second of the revocation. Later tokens are valid:
+ * - `svc-personid`, `internal-legacy`, `sub`, `client_id`: revokes the tokens of that person, user, subject
+ *   or application that were issued up to and including the second of the revocation. Later tokens are valid:
  *   they were issued after a new sign-in. Source: docs/spec-gaps.md.
  *
  * Beyond `maxEntries` it still refuses every revoked token, but also a few valid ones: up to several per
