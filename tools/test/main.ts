@@ -55,8 +55,8 @@ function startServers(): Promise<Servers> {
 
 /**
  * Runs the static checks, which use one processor each, beside the build and the unit tests. Tests that
- * measure time start when these are done. The long steps mostly wait, so several of them run at a time.
- * Returns the results in the order of the steps.
+ * measure time start when these are done. The long steps mostly wait, so several of them run at a time, and
+ * the first one beside the end-to-end tests. Returns the results in the order of the steps.
  */
 async function runAll(steps: readonly Step[], servers: Promise<Servers> | null): Promise<StepResult[]> {
   const results = new Map<Step, StepResult>();
@@ -68,10 +68,15 @@ async function runAll(steps: readonly Step[], servers: Promise<Servers> | null):
     runEach(steps.filter(({ isStatic }) => isStatic)),
     runEach(inOrder.filter(({ needsServers }) => !needsServers)),
   ]);
-  await runEach(inOrder.filter(({ needsServers }) => needsServers));
+  const onServers = inOrder.filter(({ needsServers }) => needsServers);
+  await runEach(onServers.filter(({ isWaiting }) => isWaiting !== true));
   // All runners share one iterator: each takes the next step when it has finished its last.
   const waiting = steps.filter(({ isLong }) => isLong).values();
-  await Promise.all(Array.from({ length: LONG_STEPS_AT_ONCE }, () => runEach(waiting)));
+  const onOtherRunners = async (): Promise<void> => {
+    await runEach(onServers.filter(({ isWaiting }) => isWaiting === true));
+    await Promise.all(Array.from({ length: LONG_STEPS_AT_ONCE - 1 }, () => runEach(waiting)));
+  };
+  await Promise.all([runEach(waiting), onOtherRunners()]);
   return steps.map((step) => results.get(step) as StepResult);
 }
 

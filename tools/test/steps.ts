@@ -16,6 +16,8 @@ export interface Step {
   readonly needsServers: boolean;
   /** Whether it only reads the sources and runs none of them. */
   readonly isStatic: boolean;
+  /** Mostly waits, so that a long step may run beside it. */
+  readonly isWaiting?: true;
   /** Too slow for every `npm test`: runs with `--all`, as on the build server, three at a time. */
   readonly isLong?: true;
   /** Runs only if it is named. */
@@ -106,6 +108,7 @@ export const STEPS: readonly Step[] = [
     tests: { target: 'e2e', report: 'e2e' },
     needsServers: true,
     isStatic: false,
+    isWaiting: true,
   },
   // The long steps, longest first. `costs` is last, because it would also count the background work of a slow
   // machine.
