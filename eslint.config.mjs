@@ -89,7 +89,7 @@ const ENVIRONMENT = {
 
 export default tseslint.config(
   {
-    ignores: ['**/node_modules/', 'dist/', 'coverage/', '.nx/', '.platform/', '**/*.cjs'],
+    ignores: ['**/node_modules/', 'dist/', 'coverage/', '.nx/', '.platform/', 'test-results/', '**/*.cjs'],
   },
   {
     files: ['**/*.ts'],

@@ -1,5 +1,5 @@
 const { mkdtempSync, rmSync } = require('node:fs');
-const { basename, join, relative } = require('node:path');
+const { basename, join } = require('node:path');
 
 const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEMENT_URL'];
 
@@ -7,7 +7,7 @@ const NAMES = ['TEST_DATABASE_URL', 'TEST_RABBITMQ_URL', 'TEST_RABBITMQ_MANAGEME
  * Projects whose logs and traffic are recorded. The global teardown searches the logs for secrets, see
  * libs/testing/src/secret-scan.ts.
  */
-const RECORDED_PROJECTS = ['apps/auth-service'];
+const RECORDED_PROJECTS = ['auth-service'];
 
 /**
  * Gives a Jest run a PostgreSQL and a RabbitMQ: those named by TEST_*, else private ones that stop with the
@@ -17,7 +17,7 @@ module.exports = async function setUp({ rootDir }, { roots }) {
   // Discard the traffic of earlier runs.
   for (const root of roots)
     rmSync(join(rootDir, 'test-results/api-traffic', basename(root)), { recursive: true, force: true });
-  if (roots.some((root) => RECORDED_PROJECTS.includes(relative(rootDir, root))))
+  if (roots.some((root) => RECORDED_PROJECTS.includes(basename(root))))
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
   // Jest compiles modules that its hooks load. Required through a variable, because Nx takes a literal for a
