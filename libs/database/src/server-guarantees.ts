@@ -55,7 +55,7 @@ export async function warnOfWeaknesses(dataSource: DataSource): Promise<number> 
   );
   const weaknesses = weaknessesOf(server!);
   const logger = new Logger('Database');
-  for (const weakness of weaknesses) logger.warn(`PostgreSQL keeps less than it acknowledges: ${weakness}`);
+  for (const weakness of weaknesses) logger.warn(`PostgreSQL may lose acknowledged writes: ${weakness}`);
   return weaknesses.length;
 }
 

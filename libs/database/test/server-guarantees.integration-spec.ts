@@ -3,7 +3,7 @@ import type { TestDatabase } from '@platform/testing';
 import { warnOfWeaknesses } from '../src/server-guarantees';
 import { connectCounters } from './counters';
 
-const WARNING = 'PostgreSQL keeps less than it acknowledges: synchronous_commit is off';
+const WARNING = 'PostgreSQL may lose acknowledged writes: synchronous_commit is off';
 
 describe('the weaknesses of a server', () => {
   let database: TestDatabase;
