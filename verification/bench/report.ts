@@ -41,25 +41,43 @@ export function markdownResults({ machine, versions, ...run }: RunResults): stri
       return `| [${id}](benchmarks/${id}.svg) | ${title} | ${goal} | ${ratioText(comparison)} | ${met ? 'met' : '**not met**'} |`;
     }),
   );
-  const sides = run.benchmarks.map(({ id, title, result }) => {
-    const figures = result.contestants.map(
-      ({ name, spread, does }) => `${name} ${formatFigure(spread.median)} ${result.unit} (${does})`,
-    );
-    return `- **${id}**, ${title}: ${figures.join('; ')}.`;
-  });
+  const sides = run.benchmarks.map(
+    ({ id, title, result }) => `- **${id}**, ${title}: ${sideTexts(result).join('; ')}.`,
+  );
   return [
     ...run.slowSides.map(
-      (side) => `**This machine was slow:** ${side}. Where the bare side is slow, ratios flatter.`,
+      (side) => `**This machine was slow:** ${side}. A slow bare side makes ratios look better.`,
     ),
     `Measured ${run.measuredAt} at commit ${run.commit} with \`${run.command}\` on ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}. ${tools.join(', ')}.`,
     [
-      '| benchmark | ours beside | goal | ratio (lowest–highest round) | |',
+      '| benchmark | compared with | goal | ratio (lowest–highest round) | |',
       '| --- | --- | --- | --- | --- |',
       ...rows,
     ].join('\n'),
-    'What each side did, with its median:',
+    'What each side did, and its median:',
     sides.join('\n'),
   ].join('\n\n');
+}
+
+/**
+ * Describes each side with its median. Sides that do the same and whose names differ only after the first
+ * comma share one text.
+ */
+function sideTexts({ contestants, unit }: ContestResult): string[] {
+  const groups = new Map<string, ContestResult['contestants']>();
+  for (const contestant of contestants) {
+    const key = JSON.stringify([contestant.name.split(', ')[0], contestant.does]);
+    groups.set(key, [...(groups.get(key) ?? []), contestant]);
+  }
+  const figureOf = ({ spread }: ContestResult['contestants'][number]): string =>
+    `${formatFigure(spread.median)} ${unit}`;
+  return [...groups.values()].map((sides) => {
+    const first = sides[0]!;
+    if (sides.length === 1) return `${first.name} ${figureOf(first)} (${first.does})`;
+    const [start = ''] = first.name.split(', ');
+    const figures = sides.map((side) => `${side.name.slice(start.length + 2)} ${figureOf(side)}`);
+    return `${start} (${first.does}): ${figures.join(', ')}`;
+  });
 }
 
 function bestSeenBefore(): BestSeen {

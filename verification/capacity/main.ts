@@ -152,7 +152,7 @@ async function report(comparisons: readonly Comparison[], given: Workload & Flag
 /** Describes the load, for docs/capacity.md. */
 function mixText(given: Workload & Flags): string {
   const rates = Object.entries(ratesOf(given)).map(([work, rate]) => `${work} ${readable(rate)}`);
-  return `Played for ${given.measure} minutes, per second: ${rates.join(', ')}; ${given.watchers} watchers.`;
+  return `Load for ${given.measure} minutes, per second: ${rates.join(', ')}; ${given.watchers} watchers.`;
 }
 
 runMain(main);

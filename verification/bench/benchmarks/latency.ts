@@ -23,7 +23,7 @@ const nameOf = (id: string, share: number, figure: Figure): string => `${id} at 
 /** The latency for independent callers, at a share of the service's maximum rate. */
 export const latency: Benchmark = {
   id: 'latency',
-  title: 'Latency at a fixed rate of requests',
+  title: 'Latency at a fixed request rate',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'settings', 'task']);
     const peer = await servers.startPeer('verification/bench/peers/bare-settings-read.ts', {
@@ -48,9 +48,9 @@ export const latency: Benchmark = {
       contestants,
       comparisons: [...IDS.flatMap(comparisonsOf), besideBare],
       conditions: [
-        `${CONNECTIONS} connections; requests begin when they are due, however long those before take, and wait from then on`,
+        `${CONNECTIONS} connections; the latency of a request counts from the instant at which it is due, even if all connections are busy then`,
         `the ${BARE}, \`node:http\` and \`pg\`, reads the row of ${READ} at the service's rate`,
-        'saturation is what these connections reach with one request in flight each, measured before',
+        'saturation is the rate that these connections reach with one request in flight each; it is measured first',
       ],
       close: closing(...loads, peer, platform),
     };

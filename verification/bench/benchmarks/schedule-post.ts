@@ -43,7 +43,7 @@ const bareInsert: SqlWork = async (client, worker, count) => {
 /** Creation of schedules, until their events are confirmed. */
 export const schedulePost: Benchmark = {
   id: 'schedule-post',
-  title: 'POST /Schedules, its event stored and published',
+  title: 'POST /Schedules, until its event is published',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'task']);
     const { owner, app } = platform.settings.databases.task;
@@ -57,7 +57,7 @@ export const schedulePost: Benchmark = {
       ...firstAgainstSecond('bare rows', { atLeast: 0.7 }, [
         {
           name: 'task-service',
-          does: 'verifies the HS256 token, checks revocation, persona and facility, validates cron and zone, stores schedule and event in one statement, answers 201; relays every event to the broker meanwhile. The time ends when all are confirmed',
+          does: 'verifies the HS256 token, checks revocation, persona and facility, validates cron and zone, stores schedule and event with one statement, responds 201; the relay publishes the events during the load, and the time ends when the broker has confirmed all',
           measure: async (seconds) => {
             const startedAtMs = performance.now();
             const { latenciesMs } = await ours.run(seconds, post);
@@ -69,7 +69,7 @@ export const schedulePost: Benchmark = {
         },
         {
           name: 'bare pg',
-          does: 'BEGIN; the same two rows with prepared statements; COMMIT; without HTTP, without any check, publishing nothing',
+          does: 'BEGIN; the same two rows with prepared statements; COMMIT; no HTTP, no checks, no publishing',
           measure: async (seconds) => {
             const rate = await bare.run(seconds, bareInsert);
             // Otherwise the service would publish these rows in its own round.
@@ -79,7 +79,7 @@ export const schedulePost: Benchmark = {
         },
       ]),
       conditions: [
-        `${CONNECTIONS} at once, 20 database connections, ${FACILITIES.toLocaleString('en-US')} facilities; a durable quorum queue takes the events`,
+        `${CONNECTIONS} connections, 20 database connections, ${FACILITIES.toLocaleString('en-US')} facilities; a durable quorum queue receives the events`,
       ],
       close: closing(ours, bare, database, broker, platform),
     };
@@ -119,7 +119,7 @@ export const commitToConsumer: Benchmark = {
       contestants: [
         {
           name: 'event',
-          does: `${Math.round(rate)} POST /Schedules a second; from the time of sending in the event, just before the commit, to the callback of a consumer`,
+          does: `${Math.round(rate)} POST /Schedules per second; from the event's send time, just before the commit, to the callback of a consumer`,
           measure: async (seconds) => {
             const sent = await load.runAtRate(seconds, rate, (request) => post(0, request));
             return percentile(await allArrived(sent.length), 0.99);
@@ -127,7 +127,7 @@ export const commitToConsumer: Benchmark = {
         },
       ],
       comparisons: [{ title: '50 ms', of: 'event', against: 50, goal: { atMost: 1 } }],
-      conditions: [`${CONNECTIONS} connections; a durable quorum queue takes the events`],
+      conditions: [`${CONNECTIONS} connections; a durable quorum queue receives the events`],
       close: closing(load, broker, platform),
     };
   },

@@ -44,7 +44,7 @@ export async function prepareGraphileWorker(
   const worker = await startMeasuredProgram(servers, 'graphile-worker', variables);
   const name = 'graphile-worker';
   const does =
-    '24 jobs at once, a local queue of 500, completion every 20 ms: locks 500 jobs, runs each, which commits the same outbox row by itself, deletes those that are done; evaluates no cron, keeps no next time, and repeats what was done where a process ends before the deletion';
+    '24 concurrent jobs, a local queue of 500, completion every 20 ms: locks 500 jobs, runs each, which commits the same outbox row in its own transaction, deletes finished jobs; evaluates no cron, stores no next fire time, and repeats finished jobs if the process ends before it deletes them';
   const measure = async (): Promise<number> => {
     await runSql(owner, 'TRUNCATE task.outbox');
     await measureAt(worker.url, 'add', 0);
@@ -65,7 +65,7 @@ export async function prepareQuartz(servers: PrivateServers, owner: string, ours
   await runSql(owner, fillQuartz(TRIGGERS));
   const name = 'Quartz';
   const does =
-    '2.3 over JDBC, clustered, ten threads, batches of ten: fires 2,000 of 10,000 daily cron triggers, whose job commits the same outbox row by itself';
+    '2.3 over JDBC, clustered, ten threads, batches of ten: fires 2,000 of 10,000 daily cron triggers; each job commits the same outbox row in its own transaction';
   const measure = async (): Promise<number> => {
     await runSql(owner, makeQuartzDue(QUARTZ_DUE), 'VACUUM ANALYZE qrtz_triggers', 'TRUNCATE task.outbox');
     return measureFires([quartz], QUARTZ_DUE);

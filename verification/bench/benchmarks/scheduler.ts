@@ -88,11 +88,12 @@ async function many<T>(count: number, start: () => Promise<T>): Promise<T[]> {
 }
 
 const DOES = {
-  [ONE]: `the scheduler's own batches: locks ten due triggers, evaluates cron and zone, writes fire rows and outbox rows and moves the triggers in one statement, commits`,
-  [TWO]: 'two processes of it on one table',
+  [ONE]:
+    "the scheduler's batches: locks ten due triggers, evaluates cron and zone, writes fires, events and next fire times with one statement, commits",
+  [TWO]: 'two such processes on one table',
   [BARE_LOOP]:
     '`pg` with prepared statements: BEGIN, the same SELECT … SKIP LOCKED, one statement with the same rows, COMMIT; evaluates no cron',
-  [TWO_BARE_LOOPS]: 'two processes of it on one table: what this machine gives to a second process',
+  [TWO_BARE_LOOPS]: 'two such processes on one table: the gain that this machine allows',
 } as const;
 
 /** The gain by the second process. */
@@ -108,7 +109,7 @@ const compare = (title: string, of: Side, against: Side, atLeast: number): Compa
 /** Fires of due triggers, until their events are committed. */
 export const schedulerFire: Benchmark = {
   id: 'scheduler-fire',
-  title: 'Due triggers fired, each with its fire row and its event stored',
+  title: 'Fires of due triggers, each stored with its event',
   async prepare(servers) {
     const small = await prepareTable(servers, SMALL);
     const large = await prepareTable(servers, LARGE);
@@ -130,7 +131,7 @@ export const schedulerFire: Benchmark = {
         compare('bare loop, 10⁶', contestantName(ONE, LARGE), contestantName(BARE_LOOP, LARGE), 0.8),
         compare('10⁶ : 10⁴ triggers', contestantName(ONE, LARGE), ours, 0.9),
         compare(
-          'two nodes : one, beside bare loops',
+          'two nodes : one, compared with bare loops',
           gainOf(TWO, ONE),
           gainOf(TWO_BARE_LOOPS, BARE_LOOP),
           0.9,
@@ -138,7 +139,7 @@ export const schedulerFire: Benchmark = {
         ...peers.flatMap((peer) => peer.comparisons),
       ],
       conditions: [
-        `${DUE.toLocaleString('en-US')} triggers made due, time until all of them have fired; batches of 10, one connection per process; every batch is a durable commit; nothing is published meanwhile`,
+        `${DUE.toLocaleString('en-US')} triggers are made due, and the time ends when all have fired; batches of 10, one connection per process; every batch is a durable commit; nothing is published during the measurement`,
         ...peers.flatMap((peer) => peer.conditions),
       ],
       close: closing(...peers, small, large),
@@ -171,7 +172,7 @@ const BULK = `
 /** Generation of the instances of a facility's schedules. */
 export const generation: Benchmark = {
   id: 'generation',
-  title: 'Instances of 1,000 schedules, 30 days ahead',
+  title: 'Generation of the instances of 1,000 schedules, 30 days ahead',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth']);
     await platform.migrate('task');
@@ -181,7 +182,7 @@ export const generation: Benchmark = {
     const ours = measuredBy(
       program,
       'generate',
-      'the generator of task-service: locks the schedules, evaluates cron and zone, inserts what is not there yet and counts it, notes how far it came, commits',
+      'the generator of task-service: locks the schedules, evaluates cron and zone, inserts and counts the missing instances, stores how far it generated, commits',
     );
     return {
       unit: 'instances/s',
@@ -195,7 +196,7 @@ export const generation: Benchmark = {
         },
         {
           name: 'bulk insert',
-          does: 'one INSERT … SELECT over the schedules and a series of days, in the database alone: no cron, no zone, no check for what is there already',
+          does: 'one INSERT … SELECT over the schedules and a series of days, entirely in the database: no cron, no zone, no check for existing instances',
           measure: async () => {
             await runSql(owner, ...RESET);
             const startedAtMs = performance.now();
@@ -205,7 +206,7 @@ export const generation: Benchmark = {
         },
       ]),
       conditions: [
-        `${INSTANCES.toLocaleString('en-US')} instances into an empty table with all its indexes and its foreign key; ours in runs of 10,000, a durable transaction each, the insert in one`,
+        `${INSTANCES.toLocaleString('en-US')} instances into an empty table with all its indexes and its foreign key; ours in runs of 10,000 with a durable transaction each, the bulk insert in one transaction`,
       ],
       close: closing(program, platform),
     };
@@ -215,7 +216,7 @@ export const generation: Benchmark = {
 /** Publication of stored events. */
 export const outboxRelay: Benchmark = {
   id: 'outbox-relay',
-  title: 'Committed events to confirmed publishes',
+  title: 'Publishing of committed events, until the broker confirms them',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth']);
     await platform.migrate('task');
@@ -226,16 +227,16 @@ export const outboxRelay: Benchmark = {
         measuredBy(
           program,
           'relay',
-          'the relay of task-service: locks partitions, selects up to 400 events in order, builds and publishes the envelope of each with a confirm and a log line, deletes what is confirmed, commits; two passes at once',
+          'the relay of task-service: locks partitions, selects up to 400 events in order, builds the envelope of each, publishes it with a confirm, writes a log line, deletes confirmed events, commits; two concurrent passes',
         ),
         measuredBy(
           program,
           'bare publish',
-          'confirm channel of `amqplib`, nothing else: no database, no order, no log',
+          'only a confirm channel of `amqplib`: no database, no order, no log',
         ),
       ]),
       conditions: [
-        '5,000 events of as many facilities, stored in one commit; the same envelope, persistent and mandatory, to the same quorum queue; up to 800 unconfirmed at a time on both sides',
+        '5,000 events, each of another facility, stored in one commit; the same envelope, persistent and mandatory, to the same quorum queue; at most 800 unconfirmed messages on both sides',
       ],
       close: closing(program, platform),
     };

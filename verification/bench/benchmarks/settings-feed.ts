@@ -15,7 +15,7 @@ export const settingsClientRead: Benchmark = {
   async prepare(servers) {
     const program = await startMeasuredProgram(servers, 'settings-watch');
     const contest = firstAgainstSecond('plain Map', { atLeast: 0.3 }, [
-      measuredBy(program, 'peek', 'finds the entry by subsystem and name, as the caller spells them'),
+      measuredBy(program, 'peek', "looks up the entry by the caller's spelling of subsystem and name"),
       measuredBy(program, 'plain Map', '`Map.get` by name'),
       measuredBy(program, 'getValue', 'the same through a promise'),
     ]);
@@ -64,10 +64,10 @@ export const settingsWatchLatency: Benchmark = {
       ],
       comparisons: [{ title: '250 ms', of: 'p99', against: 250, goal: { atMost: 1 } }],
       conditions: [
-        'one process; the service looks every 100 ms while somebody waits',
+        'one process; the service polls its database every 100 ms while a client waits',
         etcd === null
           ? NO_ETCD
-          : 'etcd keeps a stream open for each watcher and tells of a put before it responds to it',
+          : 'etcd keeps one stream open per watcher and sends a change before it responds to the put',
       ],
       close: closing(program, platform, ...(etcd === null ? [] : [etcd])),
     };
@@ -79,7 +79,7 @@ const WATCHERS = 1_000;
 /** The cost of a thousand waiting watchers. */
 export const settingsWatchers: Benchmark = {
   id: 'settings-watchers-1000',
-  title: `What ${WATCHERS} waiting watchers cost one process`,
+  title: `Cost of ${WATCHERS} waiting watchers for one process`,
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'settings']);
     const measureBoth = () => measureWatchers(platform);
@@ -100,7 +100,7 @@ export const settingsWatchers: Benchmark = {
         { title: '20 statements/s', of: 'statements/s', against: 20, goal: { atMost: 1 } },
       ],
       conditions: [
-        'a connection each; counted for ten seconds, with everything else that the service asks of its database',
+        'one connection each; transactions are counted for 10 s, including all other statements of the service',
       ],
       close: closing(platform),
     };

@@ -35,7 +35,7 @@ export const settingsRead: Benchmark = {
     const contest = firstAgainstSecond('bare server', { atLeast: 1.5 }, [
       {
         name: 'settings-service',
-        does: 'routes, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, answers',
+        does: 'routes the request, verifies the HS256 token, checks revocation and persona, reads the row from PostgreSQL, responds',
         measure: ours.rate(read),
       },
       {
@@ -70,7 +70,7 @@ async function etcdRead(
   await load.send({ ...post, path: '/v3/kv/put', body: JSON.stringify({ key, value }) });
   const name = 'etcd';
   const does =
-    'its JSON gateway: POST /v3/kv/range of one key, in Base64, from memory, linearizable on one node; verifies nothing';
+    'POST /v3/kv/range of one key at its JSON gateway, in Base64; reads from memory on one node, linearizable; verifies nothing';
   const measure = load.rate({ ...post, path: '/v3/kv/range', body: JSON.stringify({ key }) });
   const title = `value read by HTTP : etcd JSON gateway, ${CONNECTIONS} connections`;
   return {
@@ -130,23 +130,23 @@ export const settingsWrite: Benchmark = {
       ...firstAgainstSecond('bare statements', { atLeast: 1.3 }, [
         {
           name: 'settings-service',
-          does: 'verifies the HS256 token, checks revocation and persona, scans the JSON text, writes setting and history in a REPEATABLE READ transaction, answers with the setting and its ETag',
+          does: 'verifies the HS256 token, checks revocation and persona, scans the JSON text, writes setting and history in a REPEATABLE READ transaction, responds with the setting and its ETag',
           measure: async (seconds) => (await ours.run(seconds, put)).perSecond,
         },
         {
           name: 'bare pg',
-          does: 'BEGIN REPEATABLE READ; the same upsert with its history row; COMMIT; without HTTP and without any check',
+          does: 'BEGIN REPEATABLE READ; the same upsert with its history row; COMMIT; no HTTP, no checks',
           measure: (seconds) => bare.run(seconds, bareWrite),
         },
         {
           name: 'bare pg, shortest',
-          does: 'the same upsert with its history row as a transaction by itself, one round trip: the bare limit for writes that come one by one',
+          does: 'the same upsert with its history row as a single statement, in one round trip: the bare limit for one write per transaction',
           measure: (seconds) => bare.run(seconds, shortestWrite),
         },
       ]),
       conditions: [
         `${CONNECTIONS} writers, 20 database connections, ${CONNECTIONS * KEYS_PER_CONNECTION} keys, values of ${VALUE_TEXT.length} bytes`,
-        'The service writes what arrives together in one statement and one commit, which neither bare side does',
+        'the service writes concurrent requests with one statement and one commit; neither bare side does',
       ],
       close: closing(ours, bare, platform),
     };
@@ -158,7 +158,7 @@ const BULK = 100;
 /** Reads of many settings of one subsystem, together and one by one. */
 export const settingsBulkRead: Benchmark = {
   id: 'settings-bulk-read',
-  title: `Reading ${BULK} settings in one request, beside ${BULK} requests`,
+  title: `Reading ${BULK} settings in one request, compared with ${BULK} requests`,
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth', 'settings']);
     const { owner } = platform.settings.databases.settings;
@@ -238,7 +238,7 @@ export const settingsList: Benchmark = {
         goal: { atMost: 1.1 },
       })),
       conditions: [
-        'one connection; median latency of the page; all subsystems lie in one table of 1,010,101 settings',
+        'one connection; median latency of the page; all subsystems share one table of 1,010,101 settings',
       ],
       close: closing(load, platform),
     };

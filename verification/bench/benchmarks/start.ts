@@ -58,7 +58,7 @@ async function prepareStarts(
       })),
       {
         name: EMPTY,
-        does: 'Nest on Fastify with one route; its packages are read from node_modules, with the cache of compiled code that Node has; ready when that route answers',
+        does: "Nest on Fastify with one route; reads its packages from node_modules, with Node's compile cache; ready when that route responds",
         measure: starting(() => servers.startPeer(BUNDLE, {})),
       },
     ],
@@ -79,7 +79,7 @@ function residentMegabytes({ pid }: Program): number {
 /** Time from the start of a process until it is ready. */
 export const coldStart: Benchmark = {
   id: 'cold-start',
-  title: 'Start of a process until it is ready',
+  title: 'Time from the start of a process until it is ready',
   prepare: (servers) => prepareStarts(servers, 'ms', 1.4, ({ readyAfterMs }) => readyAfterMs),
 };
 
@@ -96,7 +96,7 @@ const READY = /^Ready after /;
 /** The first start of a new clone. */
 export const firstRun: Benchmark = {
   id: 'first-run',
-  title: 'npm start in a fresh clone until the story is printed',
+  title: 'npm start in a fresh clone, until the platform is ready',
   standsAlone: true,
   prepare: () =>
     Promise.resolve({
@@ -105,7 +105,7 @@ export const firstRun: Benchmark = {
       contestants: [
         {
           name: 'npm start',
-          does: 'builds, makes and starts a new PostgreSQL and a new RabbitMQ, migrates, loads the identities, starts three services and four neighbours, prints what can be done with them',
+          does: 'builds, creates and starts PostgreSQL and RabbitMQ, migrates, loads the identities, starts three services and four neighbours, prints how to use them',
           measure: measureFirstRun,
         },
       ],
@@ -113,7 +113,7 @@ export const firstRun: Benchmark = {
         { title: `${LIMIT_SECONDS} s`, of: 'npm start', against: LIMIT_SECONDS, goal: { atMost: 1 } },
       ],
       conditions: [
-        "git clone of the committed state, with the packages of npm and of the servers already there: the registries' time is not ours",
+        'git clone of the committed state; the packages of npm and of the servers are already installed, so downloads are not measured',
         'the servers of the other benchmarks have ended',
       ],
       close: () => Promise.resolve(),

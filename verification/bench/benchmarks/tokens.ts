@@ -65,7 +65,7 @@ export const tokenTrust: Benchmark = {
       ...besideBothPeers({ memory: 1.2, stored: 4 }, [
         {
           name: 'auth-service',
-          does: 'POST /auth/token/trust-simple: finds the application, compares its secret, resolves the person in the identity stores in PostgreSQL, reads revocations, writes the audit row, signs HS256; no refresh token',
+          does: 'POST /auth/token/trust-simple: finds the application, compares its secret, resolves the person in the identity stores in PostgreSQL, reads revocations, writes the audit row, signs with HS256; issues no refresh token',
           // This application may not refresh, so both sides issue one access token only.
           measure: ours.rate(trustSimple('demo-reports', 'demo-reports-secret-for-local-use-only-000002')),
         },
@@ -76,12 +76,12 @@ export const tokenTrust: Benchmark = {
         },
         {
           name: ON_POSTGRESQL,
-          does: 'the same on the same PostgreSQL: finds the client there, stores an opaque access token and signs none',
+          does: 'the same grant on the same PostgreSQL: finds the client there, stores an opaque access token, signs nothing',
           measure: stored.rate(request),
         },
       ]),
       conditions: [
-        `one process each, ${CONNECTIONS} connections; ours commits a durable audit row for each token; the peer in memory writes nothing to a disk, the other one the token`,
+        `one process each, ${CONNECTIONS} connections; ours commits a durable audit row for each token; the peer in memory writes nothing to disk, the peer on PostgreSQL writes the token`,
       ],
       close,
     };
@@ -121,7 +121,7 @@ function chainingAtPeer(load: HttpLoad, post: Post): ReturnType<typeof chaining>
 /** Chains of rotating refresh tokens. */
 export const tokenRefresh: Benchmark = {
   id: 'token-refresh',
-  title: 'A refresh token for the next pair, rotation included',
+  title: 'Refresh of a token pair, with rotation',
   async prepare(servers) {
     const { ours, theirs, stored, theirPost, close } = await startBoth(servers);
     const ourToken = async (request: LoadRequest): Promise<string> =>
@@ -132,7 +132,7 @@ export const tokenRefresh: Benchmark = {
       ...besideBothPeers({ memory: 1.5, stored: 4 }, [
         {
           name: 'auth-service',
-          does: 'POST /auth/token/refresh with hmacSigning false: verifies, resolves the person in PostgreSQL, rotates the row with one UPDATE, writes the audit row, signs the access token with ES256 and the next refresh token',
+          does: 'POST /auth/token/refresh with hmacSigning false: verifies the token, resolves the person in PostgreSQL, rotates the row with one UPDATE, writes the audit row, signs the access token with ES256, and the next refresh token',
           measure: await chaining(
             () => ourToken(signIn),
             (refreshToken) => ourToken(post('/auth/token/refresh', { refreshToken, hmacSigning: false })),
@@ -145,7 +145,7 @@ export const tokenRefresh: Benchmark = {
         },
         {
           name: ON_POSTGRESQL,
-          does: 'the same on the same PostgreSQL: finds client, token and grant there, consumes the token, stores the next one',
+          does: 'the same grant on the same PostgreSQL: finds client, token and grant there, consumes the token, stores the next one',
           measure: await chainingAtPeer(stored, theirPost),
         },
       ]),
@@ -181,17 +181,17 @@ export const tokenPassword: Benchmark = {
       ...firstAgainstSecond('argon2id alone', { atLeast: 0.9 }, [
         {
           name: 'auth-service',
-          does: 'POST /auth/token/user: finds the password, verifies it with argon2id, settles the lockout, resolves the person, opens a refresh family, signs two tokens',
+          does: 'POST /auth/token/user: finds the stored hash, verifies the password with argon2id, updates the lockout, resolves the person, starts a refresh family, signs two tokens',
           measure: logins.rate(LOGIN),
         },
         measuredBy(
           program,
           'argon2id alone',
-          'verifies the same password, as many at once, on the same kind of thread pool',
+          'verifies the same password with the same concurrency, on the same kind of thread pool',
         ),
       ]),
       conditions: [
-        `${LOGINS_AT_ONCE} logins at once, ${HASHES_AT_ONCE} hashes at once; argon2id with 19 MiB, 2 passes, parallelism 1`,
+        `concurrent logins: ${LOGINS_AT_ONCE}; concurrent hashes: ${HASHES_AT_ONCE}; argon2id with 19 MiB, 2 passes, parallelism 1`,
       ],
       close: closing(logins, platform, program),
     };
@@ -201,7 +201,7 @@ export const tokenPassword: Benchmark = {
 /** The effect of logins on other requests. */
 export const tokenPasswordPing: Benchmark = {
   id: 'token-password-ping',
-  title: 'Latency of a ping while people log in',
+  title: 'Latency of a ping during logins',
   async prepare(servers) {
     const platform = await servers.startPlatform(['auth']);
     const url = platform.url('auth');
@@ -212,7 +212,7 @@ export const tokenPasswordPing: Benchmark = {
       ...firstAgainstSecond('idle', { atMost: 3 }, [
         {
           name: 'during logins',
-          does: `a ping every 10 ms beside ${LOGINS_AT_ONCE} logins at once`,
+          does: `a ping every 10 ms during ${LOGINS_AT_ONCE} concurrent logins`,
           measure: async (seconds) => {
             const [p99] = await Promise.all([pingP99(pings, seconds), logins.rate(LOGIN)(seconds)]);
             return p99;
@@ -220,13 +220,11 @@ export const tokenPasswordPing: Benchmark = {
         },
         {
           name: 'idle',
-          does: 'a ping every 10 ms and nothing else',
+          does: 'a ping every 10 ms, without logins',
           measure: (seconds) => pingP99(pings, seconds),
         },
       ]),
-      conditions: [
-        'one connection for pings; the logins take all cores of the machine that the load generator leaves',
-      ],
+      conditions: ['one connection for pings; logins and load generator together use all cores'],
       close: closing(logins, pings, platform),
     };
   },

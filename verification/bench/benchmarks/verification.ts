@@ -21,12 +21,12 @@ export const tokenVerify: Benchmark = {
         measuredBy(
           program,
           `guard ${alg}`,
-          'remembers the verified text; looks at key changes, expiry, not-before and revocation every time',
+          'memoises verified tokens; checks key changes, expiry, not-before and revocation every time',
         ),
         measuredBy(
           program,
           `jsonwebtoken ${alg}`,
-          'verify() with an imported key, algorithm, issuer and audience given; knows no revocation',
+          'verify() with an imported key and a given algorithm, issuer and audience; checks no revocation',
         ),
       ]),
       comparisons: ALGORITHMS.map((alg) => ({
@@ -59,7 +59,7 @@ export const revocationCheck: Benchmark = {
         measuredBy(program, 'none', 'the feed holds none'),
       ]),
       conditions: [
-        '1,000 tokens in turn, none of them revoked; each check asks for the token and for the person',
+        '1,000 tokens in turn, none of them revoked; each check looks up the token and the person',
       ],
       close: closing(program),
     };
@@ -80,7 +80,7 @@ export const revocationMemory: Benchmark = {
         measuredBy(
           program,
           'whole process',
-          'growth of heap and buffers while it loaded them, after a collection',
+          'growth of heap and buffers by the load, after a garbage collection',
         ),
       ],
       comparisons: [
@@ -121,7 +121,7 @@ export const revocationEffect: Benchmark = {
       contestants: [
         {
           name: 'effect',
-          does: 'asks settings-service again and again, from the moment that auth-service answered the PUT until it refuses',
+          does: 'polls settings-service, from the response of the PUT until the token is refused',
           measure: async (seconds) => {
             const samples: number[] = [];
             const endsAtMs = performance.now() + seconds * 1_000;
