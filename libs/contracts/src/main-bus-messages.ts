@@ -21,7 +21,7 @@ export const BusinessUnitChangeV1 = defineMessage({
   name: 'IBusinessUnitChangeV1',
   bus: 'main',
   description:
-    'Published by the customers service. Activated adds facilities to the business unit, Updated carries the full list of facilities of an active business unit, Deactivated removes all of its facilities. The task service schedules recurring generation for each facility that belongs to a business unit, and removes it when the facility no longer belongs to any.',
+    'Published by the customers service. Activated adds facilities to the business unit, Updated carries the full list of facilities of an active business unit, Deactivated removes all facilities of the business unit. The task service schedules recurring generation for each facility that belongs to a business unit, and removes it when the facility no longer belongs to any.',
   needsReceiver: true,
   schema: z.object({
     eventId: identifier,
@@ -111,7 +111,7 @@ export const SchedulePausedEvent = defineMessage({
 export const ScheduleResumedEvent = defineMessage({
   name: 'ScheduleResumedEvent',
   bus: 'main',
-  description: `${sent} A paused schedule was resumed: it generates instances from now on, and none for the pause.`,
+  description: `${sent} A paused schedule was resumed: it generates instances from now on, and none for the time of the pause.`,
   schema: scheduleChangedFields,
 });
 

@@ -24,11 +24,11 @@ exchange; any other event is sent whether or not anybody subscribes. The body is
 
 The events of one type and one facility reach their exchange in order. Order across types holds only while every exchange accepts
 messages: if a queue behind one exchange refuses them (because it is full, for example), the events of that type wait, for all
-facilities, and events of other types are still sent. Now and then the oldest waiting event is sent as a probe, so receivers may get
-it several times before its turn; they recognise it by its \`messageId\`. A receiver that depends on the order declares its queue with
-\`x-single-active-consumer\`. Otherwise messages that a lost consumer or broker node had received are delivered again, marked
-\`redelivered\`, after later ones. The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the same value under
-MassTransit's name) carry the trace.
+facilities, and events of other types are still sent. The oldest waiting event is sent again as a probe, at intervals of 1 s to 5 min,
+so receivers may get it several times before its turn; they recognise it by its \`messageId\`. A receiver that depends on the order
+declares its queue with \`x-single-active-consumer\`. Without it, messages that were delivered to a consumer or broker node that failed
+are delivered again, marked \`redelivered\`, after later ones. The headers \`traceparent\` (W3C Trace Context) and \`MT-Activity-Id\` (the
+same value under MassTransit's name) carry the trace.
 
 Messages only grow: receivers ignore fields they do not know, and a breaking change is a new \`…V2\` type. A message that its
 receiver cannot read, or that violates its contract, goes to \`<queue>_error\`; one of an unknown type goes to \`<queue>_skipped\`.
