@@ -10,56 +10,58 @@ import {
 import type { AccessTokensOptions } from '@platform/access-tokens';
 import { DatabaseModule } from '@platform/database';
 import { AccessControlController } from './access-control/access-control.controller';
-import { ApplicationProofs } from './applications/application-proofs.service';
-import { ApplicationsRepository } from './applications/applications.repository';
+import { ApplicationsModule } from './applications/applications.module';
 import { TokenAuditRepository } from './audit/token-audit.repository';
 import { TokenAuditService } from './audit/token-audit.service';
+import { TokenMetrics } from './audit/token-metrics.service';
 import { BusinessUnitsController } from './business-units/business-units.controller';
 import { CustomersClient } from './business-units/customers.client';
 import { AUTH_CONFIG } from './config';
 import type { AuthConfig } from './config';
 import { DiagnosticsController } from './diagnostics/diagnostics.controller';
+import { TokenRejectionFilter } from './error-responses/token-rejection.filter';
 import { IdentityModule } from './identity/identity.module';
+import { PasswordsModule } from './identity/passwords/passwords.module';
+import { IntrospectionModule } from './introspection/introspection.module';
 import { JwksController } from './keys/jwks.controller';
+import { MetadataController } from './keys/metadata.controller';
 import { SealedSecretsRepository } from './keys/sealed-secrets.repository';
 import { secretBoxOf } from './keys/sealing-keys';
 import { SealingKeysCheck } from './keys/sealing-keys.service';
 import { SecretBox } from './keys/secret-box';
-import { MetadataController } from './keys/metadata.controller';
 import { SigningKeysRepository } from './keys/signing-keys.repository';
 import { SigningKeys } from './keys/signing-keys.service';
-import { AUTH_SCHEMA, SCHEMAS } from './migrations/schemas';
-import { RevocationsController } from './revocations/revocations.controller';
+import { MeController } from './me/me.controller';
+import { AUTH_SCHEMA, SCHEMAS, STORE_SCHEMAS } from './migrations/schemas';
+import { PurgeExpiredJob } from './purges/purge-expired.job';
+import { ConfirmRevocationsJob } from './revocations/confirm-revocations.job';
 import { RevocationQuotasRepository } from './revocations/revocation-quotas.repository';
 import { RevocationQuotas } from './revocations/revocation-quotas.service';
 import { RevocationRights } from './revocations/revocation-rights.service';
 import { RevocationTable } from './revocations/revocation-table.service';
-import { ConfirmRevocationsJob } from './revocations/confirm-revocations.job';
+import { RevocationsController } from './revocations/revocations.controller';
 import { RevocationsRepository } from './revocations/revocations.repository';
 import { RevocationsService } from './revocations/revocations.service';
 import { RevokedUsers } from './revocations/revoked-users.service';
 import { SessionsController } from './sessions/sessions.controller';
 import { SessionsRepository } from './sessions/sessions.repository';
-import { TokenRejectionFilter } from './token/token-rejection.filter';
+import { TokenFlowsModule } from './token/flows/token-flows.module';
 import { TokenModule } from './token/token.module';
 
 /**
- * Providers that every feature may inject: the configuration, applications, signing keys, revocations and the
- * audit trail.
+ * Providers that every feature may inject: the configuration, signing keys, revocations and the audit trail.
  */
 @Global()
 @Module({})
 class CoreModule {
   static forRoot(config: AuthConfig): DynamicModule {
     const exported = [
-      ApplicationsRepository,
-      ApplicationProofs,
       SigningKeys,
       RevocationsRepository,
       RevocationTable,
-      SessionsRepository,
       TokenAuditRepository,
       TokenAuditService,
+      TokenMetrics,
     ];
     const configuration = [
       { provide: AUTH_CONFIG, useValue: config },
@@ -83,6 +85,7 @@ const CONTROLLERS = [
   DiagnosticsController,
   JwksController,
   MetadataController,
+  MeController,
   RevocationsController,
   SessionsController,
   AccessControlController,
@@ -92,11 +95,13 @@ const CONTROLLERS = [
 const PROVIDERS = [
   ConfirmRevocationsJob,
   CustomersClient,
+  PurgeExpiredJob,
   RevocationQuotasRepository,
   RevocationQuotas,
   RevocationRights,
   RevocationsService,
   RevokedUsers,
+  SessionsRepository,
 ];
 
 @Module({})
@@ -108,7 +113,8 @@ export class AppModule {
       useFactory: (signingKeys: SigningKeys, revocations: RevocationTable) =>
         accessTokensOptions(config, signingKeys, revocations),
     });
-    const identity = IdentityModule.forRoot(config);
+    const identity = IdentityModule.forRoot(config, STORE_SCHEMAS);
+    const token = TokenModule.forRoot(identity);
     return {
       module: AppModule,
       imports: [
@@ -122,7 +128,9 @@ export class AppModule {
         }),
         accessTokens,
         identity,
-        TokenModule.forRoot(identity, accessTokens),
+        ApplicationsModule,
+        TokenFlowsModule.forRoot(accessTokens, identity, PasswordsModule.forRoot(identity), token),
+        IntrospectionModule.forRoot(accessTokens, token),
       ],
       controllers: CONTROLLERS,
       providers: [...PROVIDERS, { provide: APP_FILTER, useClass: TokenRejectionFilter }],

@@ -1,8 +1,9 @@
 import { migrateFromEnvironment } from '@platform/database';
 import { loadConfig, runCommand } from '@platform/service-defaults';
+import type { Store } from './identity/identity';
 import { migrationConfigSchema, serviceUrls, storeUrls } from './migrations/migration-settings';
 import { AUTH_SCHEMA, STORE_SCHEMAS } from './migrations/schemas';
-import type { ServiceSchema, Store } from './migrations/schemas';
+import type { ServiceSchema } from './migrations/schemas';
 
 async function migrate(
   { settings, grants }: ServiceSchema,

@@ -2,7 +2,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Metrics } from '@platform/service-defaults';
 import { TcpProxy, permitFaults } from '@platform/testing';
 import { Client } from 'pg';
-import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { PurgeExpiredJob } from '../src/purges/purge-expired.job';
 import { auditRowsOf, audited, newTrace, traceparent, trusted } from './audit-fixture';
 import { bearerOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';

@@ -4,7 +4,7 @@ import { hash as argon2 } from '@node-rs/argon2';
 import { hash as bcrypt } from '@node-rs/bcrypt';
 import { Metrics } from '@platform/service-defaults';
 import { ARGON2ID_COST } from '../src/identity/passwords/password-hash';
-import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { PurgeExpiredJob } from '../src/purges/purge-expired.job';
 import { PASSWORD, claimsOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 

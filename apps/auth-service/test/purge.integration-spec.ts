@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { TokenAuditRepository } from '../src/audit/token-audit.repository';
 import { AUTH_CONFIG } from '../src/config';
 import type { AuthConfig } from '../src/config';
-import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { PurgeExpiredJob } from '../src/purges/purge-expired.job';
 import { startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 import { EXPIRING_TABLES, expiredRowsOfAuth } from './scale-rows';

@@ -26,10 +26,10 @@ import { RateLimitsRepository } from '../src/rate-limits/rate-limits.repository'
 import { RevocationQuotasRepository } from '../src/revocations/revocation-quotas.repository';
 import { RevocationsRepository } from '../src/revocations/revocations.repository';
 import { SessionsRepository } from '../src/sessions/sessions.repository';
-import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { PurgeExpiredJob } from '../src/purges/purge-expired.job';
 import { RECORD_SNAPSHOT } from '../src/token/recorded-snapshots';
 import { RefreshSessionsRepository } from '../src/token/refresh-sessions.repository';
-import { TrustSignaturesRepository } from '../src/token/trust-signatures.repository';
+import { TrustSignaturesRepository } from '../src/applications/trust-signatures.repository';
 import { migrateWithIdentities } from './auth-fixture';
 import { jtiOf, scaleRowsOfAuth } from './scale-rows';
 import { sessionBoundStatements } from './scale-session-bounds';

@@ -8,7 +8,7 @@ import { applicationSecretPurpose } from '../src/applications/application';
 import { TokenAuditRepository } from '../src/audit/token-audit.repository';
 import { AUTH_CONFIG } from '../src/config';
 import type { AuthConfig } from '../src/config';
-import { PurgeExpiredJob } from '../src/token/purge-expired.job';
+import { PurgeExpiredJob } from '../src/purges/purge-expired.job';
 import {
   BACKEND,
   PLATFORM_SECRET,

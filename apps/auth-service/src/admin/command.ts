@@ -3,10 +3,10 @@ import type { PersonaName, Personas } from '@platform/personas';
 import { InvalidArgumentError } from 'commander';
 import type { DataSource } from 'typeorm';
 import { userNameKey } from '../identity/identity';
-import type { Store } from '../migrations/schemas';
-import { parseMinDate } from '../revocations/revocation';
+import type { Store } from '../identity/identity';
 import type { SecretBox } from '../keys/secret-box';
 import { TOKEN_FLOWS } from '../rejections/token-rejection';
+import { parseMinDate } from '../revocations/revocation';
 
 export interface CommandContext {
   dataSource: DataSource;

@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { Option } from 'commander';
+import type { Store } from '../identity/identity';
 import { wrapDigest } from '../identity/passwords/password-hash';
 import { BadLineError, readCsvHeader, readImportLine } from '../identity/passwords/password-import';
 import type { ImportFormat, ImportedPassword } from '../identity/passwords/password-import';
 import { PasswordImportRepository } from '../identity/passwords/password-import.repository';
 import { STORE_SCHEMAS } from '../migrations/schemas';
-import type { Store } from '../migrations/schemas';
 import { RefusedError, columns, countUpTo } from './command';
 import type { CommandContext, CommandResult, RunCommand } from './command';
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { PURGE_BATCH } from '../purge-batch';
-import { NOTE_ISSUE } from '../token/newest-issue';
+import { NOTE_ISSUE } from './newest-issue';
 import type { TokenAttempt } from './token-attempt';
 
 /** A row of the audit trail of tokens. */

@@ -4,6 +4,9 @@ import type { HeldAuthority, StoredAuthority } from './authority';
 /** The stores that know users, in order of precedence. */
 export type IdentityStoreName = 'person-directory' | 'internal-legacy' | 'service-providers';
 
+/** A store, named by the prefix of its variables (`PERSON_DIRECTORY_DATABASE_URL`, …). */
+export type Store = 'PERSON_DIRECTORY' | 'INTERNAL_LEGACY' | 'SERVICE_PROVIDERS';
+
 /** The kind of identity that a token names: claim `identityType`. */
 type IdentityType = 'svc-personid' | 'internal-legacy' | 'service-provider';
 

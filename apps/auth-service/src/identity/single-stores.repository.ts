@@ -1,7 +1,9 @@
 import { batched, listParameter, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { Persona } from '@platform/personas';
+import type { DataSource } from 'typeorm';
 import { userNameKey } from './identity';
+import type { Store } from './identity';
 import { InternalUser, Person, Technician } from './identity-stores.entity';
 import { IdentityStoreRepository } from './identity-stores.repository';
 import type { StoreStatements } from './identity-stores.repository';
@@ -178,3 +180,10 @@ interface TechnicianAccounts {
   byUserName: number[] | null;
   byName: number[] | null;
 }
+
+/** The stores in order of precedence. */
+export const STORES = {
+  PERSON_DIRECTORY: PersonDirectoryRepository,
+  INTERNAL_LEGACY: InternalLegacyRepository,
+  SERVICE_PROVIDERS: ServiceProvidersRepository,
+} as const satisfies Record<Store, new (dataSource: DataSource) => IdentityStoreRepository>;

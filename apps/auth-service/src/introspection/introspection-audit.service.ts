@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { auditedDetail, withinAttempt } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
+import { TokenMetrics } from '../audit/token-metrics.service';
 import { INTROSPECTION, isIntrospection } from '../rejections/token-endpoints';
 import { TokenRejectionReason } from '../rejections/token-rejection';
-import { TokenMetrics } from '../token/token-metrics.service';
 
 /**
  * Counts introspections, and records refused ones in the audit trail like token requests, because secrets can

@@ -2,20 +2,15 @@ import { Body, Controller, Header, Headers, HttpCode, Post, UseGuards } from '@n
 import { AccessTokenError, AccessTokenVerifier, Public, accessProblem } from '@platform/access-tokens';
 import { ApiTags } from '@platform/open-api';
 import type { Application } from '../applications/application';
+import { TokenApplicationsService } from '../applications/token-applications.service';
 import { noteInAttempt } from '../audit/token-attempt';
 import { AddressRateGuard } from '../rate-limits/rate-limits.service';
+import { TokenRejected } from '../rejections/token-rejection';
 import { PresentedRefreshTokens, renewalOf } from '../token/presented-refresh-tokens.service';
 import { RefreshSessionsService } from '../token/refresh-sessions.service';
-import { TokenApplicationsService } from '../token/token-applications.service';
-import { TokenRejected } from '../rejections/token-rejection';
 import { TokenIssuer } from '../token/token-issuer.service';
-import {
-  INACTIVE,
-  IntrospectionDto,
-  IntrospectionRequestDto,
-  IntrospectionRoute,
-  UnprovenApplication,
-} from './introspection.dto';
+import { INACTIVE, IntrospectionDto, IntrospectionRequestDto, IntrospectionRoute } from './introspection.dto';
+import { UnprovenApplication } from './unproven-application';
 
 /**
  * Token introspection, for services that do not validate tokens themselves. Source: RFC 7662. An addition to

@@ -8,9 +8,9 @@ import {
   ProblemResponse,
   RESPONSE_HEADERS,
 } from '@platform/open-api';
-import { ProblemException } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { UNPROVEN } from './unproven-application';
 
 /** Other members are ignored, e.g. `token_type_hint` of RFC 7662. */
 export class IntrospectionRequestDto extends createZodDto(
@@ -29,15 +29,7 @@ export class IntrospectionDto extends createZodDto(
     }),
 ) {}
 
-/** The caller did not prove to be an application. `privateDetail` is for the audit trail only. */
-export class UnprovenApplication extends ProblemException {
-  constructor(readonly privateDetail: string) {
-    super({ status: 401, detail: UNPROVEN, headers: { 'WWW-Authenticate': 'Basic realm="platform"' } });
-  }
-}
-
 export const INACTIVE: IntrospectionDto = { active: false };
-const UNPROVEN = 'The application could not be authenticated.';
 const instance = '/auth/introspect';
 
 const EXAMPLES = {

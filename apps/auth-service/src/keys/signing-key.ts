@@ -64,11 +64,14 @@ export interface ChangeableKey {
  */
 export const PUBLICATION_SECONDS = 120;
 
+/** Lifetime of an access token, in seconds: 24 hours. Source: authentication spec, Limits. */
+export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
+
 /**
- * Time that a retired key still verifies tokens, in seconds: the 24 h lifetime of its last tokens, and one
- * hour for slow replicas and clock skew.
+ * Time that a retired key still verifies tokens, in seconds: the lifetime of its last tokens, and one hour
+ * for slow replicas and clock skew.
  */
-export const RETIREMENT_SECONDS = 25 * 60 * 60;
+export const RETIREMENT_SECONDS = ACCESS_TOKEN_LIFETIME_SECONDS + 60 * 60;
 
 /**
  * Returns the reason why a change of a key is refused, or null if it is allowed. States only move forward:

@@ -1,7 +1,7 @@
 import { lockLimitShape } from '@platform/database';
 import { postgresAddresses } from '@platform/service-defaults';
 import { z } from 'zod';
-import type { Store } from './schemas';
+import type { Store } from '../identity/identity';
 
 /**
  * Connection URLs of the table owners. Each store may have its own database, and each database its own owner.

@@ -2,8 +2,10 @@ import { postgresOptions } from '@platform/database';
 import type { PostgresSettings } from '@platform/database';
 import { DataSource } from 'typeorm';
 import { APPLICATION_ENTITIES } from '../applications/application.entity';
+import { TrustReplay } from '../applications/trust-replay.entity';
 import { AUDIT_ENTITIES } from '../audit/audit.entity';
 import { ExternalIdentity } from '../identity/external-identity.entity';
+import type { Store } from '../identity/identity';
 import {
   INTERNAL_LEGACY_ENTITIES,
   PERSON_DIRECTORY_ENTITIES,
@@ -16,7 +18,6 @@ import { RateLimitBucket } from '../rate-limits/rate-limit.entity';
 import { RevocationEntity, RevocationQuota } from '../revocations/revocation.entity';
 import { RecordedSnapshot } from '../token/recorded-snapshot.entity';
 import { RefreshFamily, RefreshToken } from '../token/refresh-session.entity';
-import { TrustReplay } from '../token/trust-replay.entity';
 import { WindowsTicket } from '../windows/windows-tickets.repository';
 import { CreateAuthTables1764000000000 } from './1764000000000-create-auth-tables';
 import {
@@ -32,6 +33,11 @@ import {
 import { LimitApplications1796200000200 } from './1796200000200-limit-applications';
 import { ReturnToApplications1796300000000 } from './1796300000000-return-to-applications';
 import { AllowAdministrators1796500000000 } from './1796500000000-allow-administrators';
+import {
+  BoundRevocations1796510000000,
+  CountRefusals1796510000050,
+  IndexRevocations1796510000100,
+} from './1796510000000-bound-revocations';
 import { SessionsByOwner1796520000000 } from './1796520000000-sessions-by-owner';
 import {
   ConfirmRevocations1796530000000,
@@ -42,18 +48,13 @@ import {
   IndexCountedClients1796540000100,
   LateCommits1796540000000,
 } from './1796540000000-late-commits';
-import { BoundSignIns1796560000000, IndexSignIns1796560000100 } from './1796560000000-bound-sign-ins';
 import { NewestRefreshTokens1796550000000 } from './1796550000000-newest-refresh-tokens';
+import { BoundSignIns1796560000000, IndexSignIns1796560000100 } from './1796560000000-bound-sign-ins';
 import { NewestIssue1796570000000 } from './1796570000000-newest-issue';
 import { ConfidentialApplications1796580000000 } from './1796580000000-confidential-applications';
 import { PruneUsedTokens1796585000000 } from './1796585000000-prune-used-tokens';
 import { EvidenceOfCodes1796587000000 } from './1796587000000-evidence-of-codes';
 import { LiveAndEndedSessions1796590000000 } from './1796590000000-live-and-ended-sessions';
-import {
-  BoundRevocations1796510000000,
-  CountRefusals1796510000050,
-  IndexRevocations1796510000100,
-} from './1796510000000-bound-revocations';
 
 /**
  * A schema of this service: its settings for `@platform/database`, and the privileges of the service's role.
@@ -187,10 +188,7 @@ export const STORE_SCHEMAS = {
     entities: SERVICE_PROVIDERS_ENTITIES,
     migrations: [CreateServiceProviders1764000000300, IndexTechnicianNames1796200000100],
   }),
-} as const satisfies Record<string, ServiceSchema>;
-
-/** An identity store, named by the prefix of its variables. */
-export type Store = keyof typeof STORE_SCHEMAS;
+} as const satisfies Record<Store, ServiceSchema>;
 
 /**
  * Every schema, in the order of migration. The service's own comes last: its startup check looks there, so

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
+import { TokenApplicationsService } from '../applications/token-applications.service';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
+import { TokenMetrics } from '../audit/token-metrics.service';
 import type { Resolution } from '../identity/identity';
-import { TokenApplicationsService } from '../token/token-applications.service';
-import { notResolved } from '../token/token-issuer.service';
-import { TokenMetrics } from '../token/token-metrics.service';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
+import { notResolved } from '../rejections/unresolved-user';
 import { codeChallenge, returnLocation, returnState, returnTo } from './application-return';
 import type { ApplicationReturn } from './application-return';
 import { SignOnCodesRepository } from './sign-on-codes.repository';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Metrics, RecurringJob } from '@platform/service-defaults';
 import type { DataSource } from 'typeorm';
-import { REVOCATION_INSTANT } from '../token/newest-issue';
+import { REVOCATION_INSTANT } from '../audit/newest-issue';
 
 const INTERVAL_MS = 1_000;
 const PARTITIONS = ['revocation', 'session_revocation'] as const;

@@ -3,16 +3,16 @@ import type { Caller } from '@platform/access-tokens';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
 import { IdentitiesService } from '../identity/identities.service';
-import { SessionsRepository } from '../sessions/sessions.repository';
 import { entitlementOf } from './revocation';
 import type { Entitlement, RevocationKey } from './revocation';
+import { RevocationsRepository } from './revocations.repository';
 import type { IssuedToken } from './revocations.repository';
 
 /** Decides whether a caller may set a revocation, and on which grounds. */
 @Injectable()
 export class RevocationRights {
   constructor(
-    private readonly sessions: SessionsRepository,
+    private readonly revocations: RevocationsRepository,
     private readonly identities: IdentitiesService,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}
@@ -40,7 +40,7 @@ export class RevocationRights {
     const owner = domain === 'sub' ? identifier : (token?.subject ?? null);
     if (domain !== 'sid' && owner === null) return false;
     const subjects = await this.identities.subjectsOf(caller);
-    if (domain === 'sid') return this.sessions.isOf(identifier, subjects);
+    if (domain === 'sid') return this.revocations.isSessionOf(identifier, subjects);
     return subjects.some((each) => each === owner);
   }
 }

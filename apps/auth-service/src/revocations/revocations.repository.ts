@@ -4,8 +4,8 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DatabaseUnavailableError, readPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import { DataSource } from 'typeorm';
-import { REVOCATION_INSTANT } from '../token/newest-issue';
-import { ACCESS_TOKEN_LIFETIME_SECONDS } from '../token/token-claims';
+import { REVOCATION_INSTANT } from '../audit/newest-issue';
+import { ACCESS_TOKEN_LIFETIME_SECONDS } from '../keys/signing-key';
 import { REVOCATION_DOMAINS, isDated, isUuid } from './revocation';
 import type { RevocationDomain, RevocationKey } from './revocation';
 import type { RevocationEntity } from './revocation.entity';
@@ -187,6 +187,8 @@ const FIND_ISSUED: PreparedStatement = {
     FROM auth.find_issued_token($1)`,
 };
 
+const IS_SESSION_OF = `SELECT 1 FROM auth.refresh_family WHERE family_id = $1 AND subject = ANY ($2) LIMIT 1`;
+
 // Milliseconds that a repeated revocation waits. Sign-ins that waited for a revoked second to end are issued
 // in the first half of the next second, so a repeated revocation is set after that half. It is not set in the
 // last 100 ms of a second, because its commit could fall into the next.
@@ -224,6 +226,12 @@ export class RevocationsRepository {
     const parameters = [tokenId, ACCESS_TOKEN_LIFETIME_SECONDS];
     const rows = await readPrepared<IssuedToken>(this.dataSource, FIND_ISSUED, parameters);
     return rows[0] ?? null;
+  }
+
+  /** Returns true if the session, ended or not, belongs to one of the subjects. */
+  async isSessionOf(sid: string, subjects: readonly string[]): Promise<boolean> {
+    const rows = await this.dataSource.query<unknown[]>(IS_SESSION_OF, [sid, subjects]);
+    return rows.length > 0;
   }
 
   /** Returns the time of the database's clock, which dates revocations. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, In, IsNull } from 'typeorm';
+import { DataSource, IsNull } from 'typeorm';
 import { formatSubject } from '../identity/identity';
 import { isRevocationIdentifier } from '../revocations/revocation';
 import { newestRevocation } from '../revocations/revocations.repository';
@@ -170,10 +170,5 @@ export class SessionsRepository {
   /** Returns true if the owner has a session that has not been ended. */
   hasLive(owner: SessionOwner): Promise<boolean> {
     return this.dataSource.getRepository(RefreshFamily).existsBy({ ...owner, revokedAt: IsNull() });
-  }
-
-  /** Returns true if the session, ended or not, belongs to one of the subjects. */
-  isOf(sid: string, subjects: readonly string[]): Promise<boolean> {
-    return this.dataSource.getRepository(RefreshFamily).existsBy({ familyId: sid, subject: In(subjects) });
   }
 }

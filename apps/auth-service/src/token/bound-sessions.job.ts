@@ -7,7 +7,7 @@ import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
-import { purgeClockGuard } from './purge-clock-guard';
+import { purgeClockGuard } from '../purge-clock-guard';
 import { SessionBoundsRepository } from './session-bounds.repository';
 import type { BoundedStep, SessionsOfUser } from './session-bounds.repository';
 

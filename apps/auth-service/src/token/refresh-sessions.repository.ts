@@ -4,6 +4,7 @@ import { batched, batchedWrites, listParameter, queryPrepared, readPrepared } fr
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import type { Application } from '../applications/application';
+import { NOTE_ISSUE } from '../audit/newest-issue';
 import { ISSUE_AUDIT_FIELDS, insertIssueAuditsOf } from '../audit/token-audit.repository';
 import type { IssueAuditRow } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
@@ -20,7 +21,6 @@ import {
   PRESENTED_REVOKED,
   WAIT_MS,
 } from './issue-verdict';
-import { NOTE_ISSUE } from './newest-issue';
 import { ROTATION_SEEN_AT } from './recorded-snapshots';
 import type { RefreshState } from './refresh-state';
 import { PRUNED_AGE } from './session-bounds.repository';

@@ -4,11 +4,10 @@ import { SECOND_MS } from '@platform/time';
 import { z } from 'zod';
 import type { Authority, AuthorityClaim } from '../identity/authority';
 import type { Identity } from '../identity/identity';
-import type { SigningKey } from '../keys/compact-jws';
 import { SIGNATURE_CHARACTERS, signCompact } from '../keys/compact-jws';
+import type { SigningKey } from '../keys/compact-jws';
+import { ACCESS_TOKEN_LIFETIME_SECONDS } from '../keys/signing-key';
 
-/** 24 hours. Source: authentication spec, Limits. */
-export const ACCESS_TOKEN_LIFETIME_SECONDS = 24 * 60 * 60;
 /**
  * Maximum length of an access token, in characters, so that it fits the header limits of servers and proxies.
  */

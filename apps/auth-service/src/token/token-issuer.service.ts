@@ -8,11 +8,16 @@ import type { Application } from '../applications/application';
 import type { EnabledApplication } from '../applications/applications.repository';
 import { currentAttempt, noteInAttempt } from '../audit/token-attempt';
 import type { IssueAuditRow } from '../audit/token-audit.repository';
+import { TokenMetrics } from '../audit/token-metrics.service';
 import { authorityOf, narrowedClaims, withinApplication } from '../identity/authority';
 import type { Authority, AuthorityClaim } from '../identity/authority';
 import { parseSubject } from '../identity/identity';
 import type { Identity, Resolution } from '../identity/identity';
 import { TokenAllowances } from '../rate-limits/token-allowances.service';
+import { SignInInterruptedError } from '../rejections/sign-in-interrupted';
+import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
+import type { TokenFlow } from '../rejections/token-rejection';
+import { notResolved } from '../rejections/unresolved-user';
 import { authoriseSubject, grantPersonas } from './grant-personas';
 import type { PersonaRequest } from './grant-personas';
 import { RefreshSessionsRepository } from './refresh-sessions.repository';
@@ -25,6 +30,8 @@ import type {
   RefreshSession,
 } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
+import { successfulTokenResponse } from './token.dto';
+import type { TokenResponse } from './token.dto';
 import {
   REFRESH_TOKEN_LIFETIME_SECONDS,
   refreshTokenClaimsOf,
@@ -32,12 +39,6 @@ import {
   signRefreshToken,
 } from './token-claims';
 import type { RefreshTokenToSign, TokenKeys } from './token-claims';
-import { SignInInterruptedError } from '../rejections/sign-in-interrupted';
-import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
-import { successfulTokenResponse } from './token.dto';
-import type { TokenFlow } from '../rejections/token-rejection';
-import type { TokenResponse } from './token.dto';
-import { TokenMetrics } from './token-metrics.service';
 import { TokenSigner } from './token-signer.service';
 
 /**
@@ -349,15 +350,4 @@ function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null
 /** Returns the audit row, which the issuing statement writes, so that no token is issued unaudited. */
 function auditOf({ flow, tokenId }: Grant): IssueAuditRow {
   return { ...currentAttempt(), flow, accessTokenId: tokenId };
-}
-
-/**
- * Returns the rejection of an unresolved user. Absent, disabled and ambiguous users get the same public
- * detail.
- */
-export function notResolved(outcome: Exclude<Resolution['outcome'], 'resolved'>): TokenRejected {
-  return new TokenRejected(TokenRejectionReason.AuthenticationFailed, 'Authentication failed.', {
-    stage: 'resolution',
-    privateDetail: outcome,
-  });
 }

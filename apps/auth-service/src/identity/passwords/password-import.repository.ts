@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
+import type { Store } from '../identity';
 import { InternalUser, Person, Technician } from '../identity-stores.entity';
-import type { Store } from '../../migrations/schemas';
 
 const ACCOUNTS = { PERSON_DIRECTORY: Person, INTERNAL_LEGACY: InternalUser, SERVICE_PROVIDERS: Technician };
 

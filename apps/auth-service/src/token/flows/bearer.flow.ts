@@ -7,16 +7,16 @@ import type { Clock } from '@platform/time';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import type { Application } from '../../applications/application';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
-import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { optionalSharedSecret } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
 
 export class BearerQueryDto extends createZodDto(
   z.object({

@@ -2,16 +2,16 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { IdentitiesService } from '../../identity/identities.service';
 import { codeVerifier } from '../../openid/application-return';
 import { SignOnCodesRepository } from '../../openid/sign-on-codes.repository';
 import { orGiveBack } from '../../rate-limits/rate-limit';
-import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { optionalSharedSecret, plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
 
 export class CodeRequestDto extends createZodDto(
   z.object({

@@ -3,21 +3,22 @@ import { ApiBody, ApiConsumes, ApiHeaders, ApiOperation, ApiQuery, ApiResponse }
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentitiesService } from '../../identity/identities.service';
 import type { Resolution } from '../../identity/identity';
-import { signInCookieName } from '../../openid/sign-in-cookie';
 import { redirect } from '../../openid/application-return';
 import { ApplicationReturns } from '../../openid/application-returns.service';
+import { signInCookieName } from '../../openid/sign-in-cookie';
+import type { ResumedSignIn } from '../../openid/sign-ins.repository';
 import { SingleSignOn } from '../../openid/single-sign-on.service';
 import type { Callback, ProvenSignOn } from '../../openid/single-sign-on.service';
-import type { ResumedSignIn } from '../../openid/sign-ins.repository';
-import { TokenApplicationsService } from '../token-applications.service';
-import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer, notResolved } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
+import { notResolved } from '../../rejections/unresolved-user';
 import type { TokenResponse } from '../token.dto';
+import { APPLICATION_KEY, TokenFlowController, TokenGet, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
 
 const callbackValue = z.string().max(8_192);
 

@@ -2,16 +2,16 @@ import { Body, Headers, Inject, Query } from '@nestjs/common';
 import { ApiBody, ApiHeader, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
 import { PasswordsService } from '../../identity/passwords/passwords.service';
-import { TokenApplicationsService } from '../token-applications.service';
-import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { optionalSharedSecret, plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { APPLICATION_KEY, TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
 
 export class PasswordRequestDto extends createZodDto(
   z.object({

@@ -2,14 +2,14 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { noteInAttempt } from '../../audit/token-attempt';
 import { PresentedRefreshTokens, renewalOf } from '../presented-refresh-tokens.service';
 import { RefreshSessionsService } from '../refresh-sessions.service';
-import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
-import { TokenIssuer } from '../token-issuer.service';
 import { optionalSharedSecret } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenIssuer } from '../token-issuer.service';
 
 export class RefreshRequestDto extends createZodDto(
   z

@@ -2,10 +2,10 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
-import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TrustedSignIn } from '../trusted-sign-in.service';
 
 export class TrustSimpleRequestDto extends createZodDto(

@@ -2,11 +2,11 @@ import { Body } from '@nestjs/common';
 import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { orGiveBack } from '../../rate-limits/rate-limit';
-import { TokenApplicationsService } from '../token-applications.service';
-import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
+import { TokenFlowController, TokenPost } from '../token-flow.decorator';
 import { TrustedSignIn } from '../trusted-sign-in.service';
 
 /** An instant in UTC. It stays the text that was sent, because the signature covers that text. */

@@ -1,14 +1,14 @@
 import { Headers, Inject, Req, Res } from '@nestjs/common';
 import { ApiHeader, ApiOperation, ApiResponse } from '@platform/open-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
 import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
 import { WindowsSignIn } from '../../windows/windows-sign-in';
-import { TokenApplicationsService } from '../token-applications.service';
+import type { TokenResponse } from '../token.dto';
 import { APPLICATION_KEY, TokenFlowController, TokenGet } from '../token-flow.decorator';
 import { TokenIssuer } from '../token-issuer.service';
-import type { TokenResponse } from '../token.dto';
 
 const CHALLENGE_HEADER = 'www-authenticate';
 

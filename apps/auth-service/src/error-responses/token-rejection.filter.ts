@@ -5,19 +5,19 @@ import type { Problem } from '@platform/service-defaults';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { auditedDetail } from '../audit/token-attempt';
 import { TokenAuditService } from '../audit/token-audit.service';
+import { TokenMetrics } from '../audit/token-metrics.service';
 import { TooMuchWorkError } from '../bounded-work';
+import { IntrospectionAudit } from '../introspection/introspection-audit.service';
+import { UNPROVEN, UnprovenApplication } from '../introspection/unproven-application';
 import { redirect, rejectionError, returnAddressOf, returnLocation } from '../openid/application-return';
 import { IdentityProviderUnavailableError } from '../openid/provider-metadata.client';
-import { UnprovenApplication } from '../introspection/introspection.dto';
 import { TokenRateExceeded } from '../rate-limits/rate-limit';
-import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
-import { isIntrospection, tokenFlowOf } from '../rejections/token-endpoints';
-import { IntrospectionAudit } from '../introspection/introspection-audit.service';
 import { SIGN_IN_INTERRUPTED, SignInInterruptedError } from '../rejections/sign-in-interrupted';
-import { TokenMetrics } from './token-metrics.service';
+import { isIntrospection, tokenFlowOf } from '../rejections/token-endpoints';
 import { TokenRejected, TokenRejectionReason, rejectionStatus } from '../rejections/token-rejection';
 import type { TokenFlow } from '../rejections/token-rejection';
-import { rejectedTokenResponse } from './token.dto';
+import { rejectedTokenResponse } from '../token/token.dto';
+import { KerberosUnavailableError } from '../windows/kerberos-acceptor.service';
 
 const TOO_MANY_REQUESTS = 429;
 /** Statuses of temporary failures. */
@@ -53,6 +53,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
   protected override toProblem(error: unknown): Problem | null {
     // Reached by introspection only: `catch` handles this error on token endpoints.
     if (error instanceof TokenRateExceeded) return tooManyRequests(error);
+    if (error instanceof UnprovenApplication) return unproven();
     if (error instanceof TooMuchWorkError)
       return problems.serviceUnavailable('Too many sign-ins at the moment.').problem;
     if (error instanceof SignInInterruptedError)
@@ -146,6 +147,10 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
 function tooManyRequests({ message, retryAfterSeconds }: TokenRateExceeded): Problem {
   const headers = { 'Retry-After': String(retryAfterSeconds) };
   return { status: TOO_MANY_REQUESTS, detail: message, headers };
+}
+
+function unproven(): Problem {
+  return { status: 401, detail: UNPROVEN, headers: { 'WWW-Authenticate': 'Basic realm="platform"' } };
 }
 
 function sendRejection(

@@ -5,6 +5,7 @@ import { CLOCK, Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { DataSource } from 'typeorm';
+import { PURGE_TRUST_SIGNATURES } from '../applications/trust-signatures.repository';
 import { TokenAuditRepository } from '../audit/token-audit.repository';
 import { AUTH_CONFIG } from '../config';
 import type { AuthConfig } from '../config';
@@ -12,6 +13,7 @@ import { PURGE_PASSWORD_LOCKOUTS } from '../identity/passwords/password-lockouts
 import { PURGE_SIGN_INS } from '../openid/sign-ins.repository';
 import { PURGE_SIGN_ON_CODES } from '../openid/sign-on-codes.repository';
 import { PURGE_BATCH } from '../purge-batch';
+import { purgeClockGuard } from '../purge-clock-guard';
 import { PURGE_RATE_LIMITS } from '../rate-limits/rate-limits.repository';
 import {
   PURGE_OLD_REVOCATIONS,
@@ -20,10 +22,8 @@ import {
   PURGE_TOKEN_REVOCATIONS,
 } from '../revocations/purge-revocations';
 import { PURGE_REVOCATION_QUOTAS } from '../revocations/revocation-quotas.repository';
+import { PURGE_REFRESH_SESSIONS } from '../token/refresh-sessions.repository';
 import { PURGE_WINDOWS_TICKETS } from '../windows/windows-tickets.repository';
-import { purgeClockGuard } from './purge-clock-guard';
-import { PURGE_REFRESH_SESSIONS } from './refresh-sessions.repository';
-import { PURGE_TRUST_SIGNATURES } from './trust-signatures.repository';
 
 /**
  * The purge statements by kind. Each deletes one batch of rows that can no longer affect a decision. All

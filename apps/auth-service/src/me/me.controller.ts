@@ -7,8 +7,8 @@ import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { mayHaveAdministrators } from '../applications/application';
 import { ApplicationsRepository } from '../applications/applications.repository';
-import { authorityOf, withinApplication } from './authority';
-import { IdentitiesService } from './identities.service';
+import { authorityOf, withinApplication } from '../identity/authority';
+import { IdentitiesService } from '../identity/identities.service';
 
 /** The caller's full identity, including claims that did not fit into the token. */
 export class CallerIdentityDto extends createZodDto(

@@ -1,0 +1,28 @@
+import { Module } from '@nestjs/common';
+import type { DynamicModule } from '@nestjs/common';
+import type { IdentityStoreRepository } from '../identity-stores.repository';
+import { STORES } from '../single-stores.repository';
+import { PasswordLockoutsRepository } from './password-lockouts.repository';
+import { PasswordsService } from './passwords.service';
+import { StoredPasswordsRepository } from './stored-passwords.repository';
+
+/** Passwords of the users of all identity stores. */
+@Module({})
+export class PasswordsModule {
+  static forRoot(identity: DynamicModule): DynamicModule {
+    return {
+      module: PasswordsModule,
+      imports: [identity],
+      providers: [
+        {
+          provide: StoredPasswordsRepository,
+          inject: Object.values(STORES),
+          useFactory: (...stores: IdentityStoreRepository[]) => new StoredPasswordsRepository(stores),
+        },
+        PasswordLockoutsRepository,
+        PasswordsService,
+      ],
+      exports: [PasswordsService],
+    };
+  }
+}
