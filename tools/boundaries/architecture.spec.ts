@@ -4,15 +4,16 @@ import ts from 'typescript';
 
 const WORKSPACE = join(__dirname, '../..');
 const PAGE = readFileSync(join(WORKSPACE, 'docs/architecture.md'), 'utf8');
+const CONTRIBUTING = readFileSync(join(WORKSPACE, 'CONTRIBUTING.md'), 'utf8');
 
-/** A section of docs/architecture.md that says where its paths start. */
+/** A section of a page that says where its paths start. */
 interface Journey {
   readonly title: string;
   /** The named files, without duplicates. Paths from the workspace root; a missing file as it is named. */
   readonly files: readonly string[];
 }
 
-/** Returns the journeys of a page. */
+/** Returns the journeys of a page, or its recipes. */
 function journeysOf(page: string): Journey[] {
   return page.split(/^(?=#{2,3} )/m).flatMap((section) => {
     const [, base] = /Paths start at `([^`]+)`/.exec(section) ?? [];
@@ -132,6 +133,11 @@ describe('docs/architecture.md', () => {
     const inJourneys = new Set(journeys.flatMap(({ files }) => files).map((file) => basename(file)));
     const others = namesIn(PAGE).filter((name) => !inJourneys.has(basename(name)));
     expect(others.filter((name) => !isKnown(name))).toEqual([]);
+  });
+
+  it.each(journeysOf(CONTRIBUTING))('CONTRIBUTING.md, $title: every file exists', ({ files }) => {
+    expect(files.length).toBeGreaterThan(4);
+    expect(files.filter((file) => !exists(file))).toEqual([]);
   });
 
   it('would notice a missing file, and a file without a connection', () => {
