@@ -106,7 +106,7 @@ export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointP
   return [...plans.values()];
 }
 
-/** Every option of a queue but its name, as comparable text with defaults filled in. */
+/** Returns the bus and every option of the queue, with defaults filled in, as comparable text. */
 function settingsOf(
   bus: Bus,
   {
