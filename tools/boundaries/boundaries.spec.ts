@@ -18,6 +18,7 @@ const SPEC = 'apps/auth-service/src/token/fixture.spec.ts';
 const TIME = 'libs/time/src/fixture.ts';
 const BOUNDARIES = 'house/module-boundaries';
 const SYNTAX = 'no-restricted-syntax';
+const FOLDER_CYCLE = 'house/no-folder-cycle';
 const SKIPPED = 'A focused, skipped or planned test';
 const SLEEPS = 'No sleeps in tests';
 
@@ -108,6 +109,36 @@ const VIOLATIONS: Readonly<Record<string, Violation>> = {
     rule: 'house/no-import-cycle',
     message: 'libs/contracts/src/main-bus-messages.ts → libs/contracts/src/message-contract.ts',
   },
+  'two folders that import each other': {
+    path: 'libs/messaging/src/broker/fixture.ts',
+    text: "import { ResponseSender } from '../consuming/response-sender';",
+    rule: FOLDER_CYCLE,
+    message: 'src/broker → src/consuming → src/broker (by libs/messaging/src/consuming/',
+  },
+  'two folders that import each other’s types': {
+    path: 'libs/access-tokens/src/token/fixture.ts',
+    text: "import type { KeySource } from '../keys/keys';",
+    rule: FOLDER_CYCLE,
+    message: 'src/token → src/keys → src/token',
+  },
+  'a folder that imports the folder that contains it': {
+    path: 'verification/scenarios/chaos/engines/fixture.ts',
+    text: "import type { Testbed } from '../testbed.ts';",
+    rule: FOLDER_CYCLE,
+    message: 'scenarios/chaos/engines → scenarios/chaos → scenarios/chaos/engines',
+  },
+  'a lib whose root and folder import each other': {
+    path: 'libs/testing/src/fixture.ts',
+    text: "export { apiDocument } from './api-document/documents';",
+    rule: FOLDER_CYCLE,
+    message: 'src → src/api-document → src',
+  },
+  'a circle of three folders': {
+    path: 'libs/service-defaults/src/tracing/fixture.ts',
+    text: "import { secret } from '../paging/paging';",
+    rule: FOLDER_CYCLE,
+    message: 'src/tracing → src/paging → src/config → src/tracing',
+  },
   'a plain file that imports Nest': {
     path: PLAIN_FILE,
     text: "import { HttpException } from '@nestjs/common';",
@@ -134,6 +165,23 @@ const VIOLATIONS: Readonly<Record<string, Violation>> = {
     path: PLAIN_FILE,
     text: 'export const issuedAt = (): Date => new Date();',
     rule: 'house/no-wall-clock',
+  },
+  'a spread object literal': {
+    path: PLAIN_FILE,
+    text: 'export const withPersona = (claims: object): object => ({ ...claims, ...{ persona: 1 } });',
+    rule: SYNTAX,
+    message: 'Write the members out',
+  },
+  'a spread array literal': {
+    path: PLAIN_FILE,
+    text: 'export const withFirst = (others: number[]): number[] => [...[1], ...others];',
+    rule: SYNTAX,
+    message: 'Write the members out',
+  },
+  'a comment of more than 110 columns': {
+    path: PLAIN_FILE,
+    text: `  // ${'x'.repeat(106)}`,
+    rule: 'max-len',
   },
   'a default export': {
     path: TIME,
@@ -261,6 +309,18 @@ export class FixtureHandler {
 }
 `,
   },
+  'a comment of 110 columns, and a longer line of code': {
+    path: TIME,
+    text: `// ${'x'.repeat(107)}\nexport const text = '${'x'.repeat(110)}';\n`,
+  },
+  'a file at the root of an app that imports folders which import its configuration': {
+    path: 'apps/settings-service/src/fixture.ts',
+    text: "import { administer } from './admin/administration';\n\nexport const run = administer;\n",
+  },
+  'a Nest module that imports a folder which imports its own': {
+    path: 'libs/access-tokens/src/keys/fixture.module.ts',
+    text: "import { AccessTokenVerifier } from '../verification/access-token-verifier';\n\nexport const verifier = AccessTokenVerifier;\n",
+  },
   'an e2e project that imports a tool': {
     path: 'apps/platform-e2e/src/fixture.ts',
     text: "import { guide } from '#start/terminal.ts';\n\nexport const text = guide;\n",
@@ -309,6 +369,7 @@ describe('boundaries and house rules', () => {
       'todo-has-reason',
       'no-wall-clock',
       'no-import-cycle',
+      'no-folder-cycle',
     ]) {
       expect(violated).toContain(`house/${rule}`);
     }

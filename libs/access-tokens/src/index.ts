@@ -1,7 +1,7 @@
 export { AccessTokensModule } from './nest/access-tokens.module';
 export { ServiceAccessTokenHost, accessProblem } from './nest/service-access-token-host';
-export { AccessTokenValidator, trustAuthService } from './access-token-validator';
-export type { AccessTokensOptions } from './access-token-validator';
+export { AccessTokenValidator, trustAuthService } from './verification/access-token-validator';
+export type { AccessTokensOptions } from './verification/access-token-validator';
 export {
   CurrentCaller,
   Public,
@@ -11,7 +11,7 @@ export {
   documentedAccess,
 } from './nest/access-rules';
 export type { AuthenticatedRequest, RouteRequirement } from './nest/access-rules';
-export { AccessTokenVerifier } from './token/access-token-verifier';
+export { AccessTokenVerifier } from './verification/access-token-verifier';
 export {
   AccessTokenError,
   FORBIDDEN,
@@ -36,8 +36,8 @@ export {
   hmacKeyList,
   tokenConfigShape,
   withoutRepetition,
-} from './keys/token-settings';
-export type { HmacKey, TokenConfig } from './keys/token-settings';
+} from './verification/token-settings';
+export type { HmacKey, TokenConfig } from './verification/token-settings';
 export { RevocationFeed } from './revocations/revocation-feed';
 export { StaleRevocationPosition } from './revocations/revocation-index';
 export { httpRevocationSource } from './revocations/http-revocation-source';

@@ -1,6 +1,6 @@
 // The package's exports for applications of any framework. Code in this workspace imports index.ts instead.
-export { AccessTokenValidator, trustAuthService } from './access-token-validator';
-export type { AccessTokensOptions, AuthServiceTrust, OwnTokens } from './access-token-validator';
+export { AccessTokenValidator, trustAuthService } from './verification/access-token-validator';
+export type { AccessTokensOptions, AuthServiceTrust, OwnTokens } from './verification/access-token-validator';
 export {
   AccessTokenError,
   FORBIDDEN,
@@ -9,7 +9,7 @@ export {
   bearerToken,
 } from './token/access-token-error';
 export type { AccessRefusal, AccessTokenFailure } from './token/access-token-error';
-export { AccessTokenVerifier } from './token/access-token-verifier';
+export { AccessTokenVerifier } from './verification/access-token-verifier';
 export { isInternalAdministrator } from './token/caller';
 export type { Caller } from './token/caller';
 export { facilitiesHeldFor } from './token/held-facilities';

@@ -1,8 +1,8 @@
 import { ManualClock } from '@platform/time';
 import { createVerificationKey, KeyRing } from '../src/keys/keys';
 import type { VerificationKey } from '../src/keys/keys';
-import { AccessTokenVerifier } from '../src/token/access-token-verifier';
-import type { AccessTokenVerifierOptions } from '../src/token/access-token-verifier';
+import { AccessTokenVerifier } from '../src/verification/access-token-verifier';
+import type { AccessTokenVerifierOptions } from '../src/verification/access-token-verifier';
 import {
   AUDIENCE,
   ec,

@@ -1,5 +1,6 @@
 import type { MessageContract } from '@platform/contracts';
 import { inSpan } from '@platform/service-defaults';
+import { MessageReturnedError } from './broker/broker-errors';
 import { BusConnection, type BusConnectionOptions } from './broker/bus-connection';
 import { BusRequester } from './broker/bus-requester';
 import { ConfirmPublisher, envelopeMessage } from './broker/confirm-publisher';
@@ -9,8 +10,7 @@ import { DeliveryPipeline } from './consuming/delivery-pipeline';
 import { delaysOf, type Endpoint } from './consuming/endpoint';
 import { createEnvelope, exchangeName, type SerializedEnvelope } from './envelope/create-envelope';
 import { messageTraceHeaders, publishSpan } from './envelope/message-trace';
-import { MessageReturnedError } from './errors';
-import type { CountMessage } from './message-metrics';
+import type { CountMessage } from './metrics/message-metrics';
 
 export interface PublishOptions {
   /** Id of the message; publishing again with the same id is harmless. Random unless given. */

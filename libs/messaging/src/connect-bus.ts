@@ -1,6 +1,7 @@
 import { Logger, type LoggerService } from '@nestjs/common';
 import type { Bus, MessageContract, RequestContract } from '@platform/contracts';
 import { SYSTEM_CLOCK, waitUntil } from '@platform/time';
+import { BusUnavailableError } from './broker/broker-errors';
 import type { RequestOptions, RequestOutcome } from './broker/bus-requester';
 import { BusRuntime, type PublishOptions } from './bus-runtime';
 import {
@@ -9,7 +10,6 @@ import {
   type QueueOptions,
   responseOf,
 } from './consuming/endpoint';
-import { BusUnavailableError } from './errors';
 
 export interface ConnectBusOptions {
   readonly url: string;

@@ -21,5 +21,5 @@ export {
   PublishTimeoutError,
   RequestFaultedError,
   RequestTimeoutError,
-  UnacceptableMessageError,
-} from './errors';
+} from './broker/broker-errors';
+export { UnacceptableMessageError } from './consuming/handler-errors';

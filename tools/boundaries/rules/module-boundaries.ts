@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { readCachedProjectGraph, type ProjectGraph } from '@nx/devkit';
 import type { Rule } from 'eslint';
+import { findPath } from './find-path.ts';
 import { workspacePath } from './paths.ts';
 
 /** A row of the dependency table, in the shape that Nx's own lint rule takes. */
@@ -91,7 +92,9 @@ function problemOf(source: string, { file, from, graph, options }: Importer): Pr
     const allowed = broken.onlyDependOnLibsWithTags.join(', ');
     return { messageId: 'constraint', data: { tag: broken.sourceTag, allowed, target: target.name } };
   }
-  const pathBack = findPath(target.name, from.name, graph, options.ignoredCircularDependencies);
+  const pathBack = findPath(target.name, from.name, (project) =>
+    dependenciesOf(project, graph, options.ignoredCircularDependencies),
+  );
   return pathBack && { messageId: 'circular', data: { path: [from.name, ...pathBack].join(' → ') } };
 }
 
@@ -114,25 +117,13 @@ function matches(pattern: string, source: string): boolean {
   return source === pattern || source.startsWith(`${pattern}/`);
 }
 
-/** Returns the projects on the shortest dependency path, both ends included; null without such a path. */
-function findPath(
-  from: string,
-  to: string,
+function dependenciesOf(
+  project: string,
   { dependencies }: ProjectGraph,
   ignored: Options['ignoredCircularDependencies'],
-): string[] | null {
-  const cameFrom = new Map<string, string | null>([[from, null]]);
-  // Breadth-first: the loop also visits the projects that its body adds.
-  for (const project of cameFrom.keys()) {
-    if (project === to) {
-      const path: string[] = [];
-      for (let each: string | null = to; each !== null; each = cameFrom.get(each) ?? null) path.unshift(each);
-      return path;
-    }
-    for (const { target } of dependencies[project] ?? [])
-      if (!cameFrom.has(target) && !isIgnored(ignored, project, target)) cameFrom.set(target, project);
-  }
-  return null;
+): string[] {
+  const targets = (dependencies[project] ?? []).map(({ target }) => target);
+  return targets.filter((target) => !isIgnored(ignored, project, target));
 }
 
 function isIgnored(ignored: Options['ignoredCircularDependencies'], from: string, to: string): boolean {

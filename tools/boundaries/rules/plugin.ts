@@ -1,5 +1,6 @@
 import type { Rule } from 'eslint';
 import { moduleBoundaries } from './module-boundaries.ts';
+import { noFolderCycle } from './no-folder-cycle.ts';
 import { noImportCycle } from './no-import-cycle.ts';
 import { isTestFile, workspacePath } from './paths.ts';
 
@@ -123,5 +124,6 @@ export const housePlugin = {
     'todo-has-reason': todoHasReason,
     'no-wall-clock': noWallClock,
     'no-import-cycle': noImportCycle,
+    'no-folder-cycle': noFolderCycle,
   },
 };

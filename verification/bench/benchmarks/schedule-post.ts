@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from 'amqplib';
 import pg from 'pg';
 import { makeAccessToken } from '#platform/callers.ts';
 import { percentile } from '#platform/statistics.ts';
 import { eventually } from '#platform/waiting.ts';
 import { type Benchmark, closing, firstAgainstSecond } from '../contest.ts';
+import { openQueue } from '../event-queue.ts';
 import { HttpLoad, type LoadRequest, SqlLoad, type SqlWork } from '../load.ts';
 
 const CONNECTIONS = 32;
 const FACILITIES = 1_000;
-const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
-const QUEUE = 'bench.schedule-post';
 /** Size of a ScheduleCreatedEvent in the outbox. */
 const EVENT_BYTES = 270;
 const POLL_MS = 10;
@@ -150,27 +148,6 @@ async function openConsumer(url: string) {
     return waitsMs.splice(0);
   };
   return { broker, allArrived };
-}
-
-/**
- * Binds a queue to the events of new schedules. They are published as mandatory, so they need a queue.
- * @param handle called with each event. Without it the events stay in the queue.
- */
-export async function openQueue(url: string, handle?: (body: string) => void) {
-  const connection = await connect(url);
-  const channel = await connection.createChannel();
-  await channel.assertExchange(EXCHANGE, 'fanout', { durable: true });
-  await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
-  await channel.bindQueue(QUEUE, EXCHANGE, '');
-  if (handle !== undefined)
-    await channel.consume(QUEUE, (message) => message && handle(message.content.toString()), { noAck: true });
-  return {
-    purge: () => channel.purgeQueue(QUEUE),
-    close: async () => {
-      await channel.deleteQueue(QUEUE);
-      await connection.close();
-    },
-  };
 }
 
 async function untilRelayed(database: pg.Client): Promise<void> {

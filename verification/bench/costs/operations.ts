@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { makeAccessToken, signTrustRequest } from '#platform/callers.ts';
 import type { ServiceName } from '#platform/programs.ts';
 import type { TestPlatform } from '#platform/test-platform.ts';
-import { openQueue } from '../benchmarks/schedule-post.ts';
+import { openQueue } from '../event-queue.ts';
 import type { HttpLoad, LoadRequest } from '../load.ts';
 
 /** An operation whose cost is measured. */

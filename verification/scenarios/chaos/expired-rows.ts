@@ -6,7 +6,7 @@ import { SETTINGS_ROWS } from '#verification/oracle/retention/settings-rows.ts';
 import { DELETE_TASK_ROWS, TASK_ROWS } from '#verification/oracle/retention/task-rows.ts';
 import { queryPersistently } from '#verification/traffic/platform.ts';
 import { pollUntil } from '../drain.ts';
-import type { Proof, FaultContext } from './engines/faults.ts';
+import type { Proof, FaultContext } from './engine-faults.ts';
 
 const ROWS: Readonly<Record<ServiceName, readonly RetentionCase[]>> = {
   auth: AUTH_ROWS,

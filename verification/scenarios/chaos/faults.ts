@@ -3,9 +3,9 @@ import { Client } from 'pg';
 import type { TcpProxy } from '#platform/tcp-proxy.ts';
 import { eventually } from '#platform/waiting.ts';
 import { watchApplications } from '#verification/audit/gather.ts';
-import { ENGINE_FAULTS, type Injector, type Proof, type FaultContext } from './engines/faults.ts';
 import type { Load } from '#verification/traffic/load.ts';
 import { createSchedule } from '#verification/traffic/tasks.ts';
+import { ENGINE_FAULTS, type Injector, type Proof, type FaultContext } from './engine-faults.ts';
 import { expireRows } from './expired-rows.ts';
 import { DEPENDENCIES, type FaultKind, REPLICA_NAMES } from './plan.ts';
 

@@ -3,10 +3,10 @@ import { PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-jwt';
 import type { SecretOrKeyProvider } from 'passport-jwt';
 import { bearerToken, AccessTokenError } from '../token/access-token-error';
-import { SIGNATURE_ONLY } from '../token/access-token-verifier';
-import type { AccessTokenVerifier, PreparedToken } from '../token/access-token-verifier';
 import type { Caller } from '../token/caller';
 import { SIGNING_ALGORITHMS } from '../token/parse-token';
+import { SIGNATURE_ONLY } from '../verification/access-token-verifier';
+import type { AccessTokenVerifier, PreparedToken } from '../verification/access-token-verifier';
 import type { AuthenticatedRequest } from './access-rules';
 
 export const ACCESS_TOKEN_STRATEGY = 'access-token';

@@ -10,10 +10,10 @@ import type {
   Type,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { AccessTokenValidator } from '../access-token-validator';
-import type { AccessTokensOptions } from '../access-token-validator';
 import { RevocationFeed } from '../revocations/revocation-feed';
-import { AccessTokenVerifier } from '../token/access-token-verifier';
+import { AccessTokenValidator } from '../verification/access-token-validator';
+import type { AccessTokensOptions } from '../verification/access-token-validator';
+import { AccessTokenVerifier } from '../verification/access-token-verifier';
 import { RouteAccess } from './access-rules';
 import { AccessTokenHost } from './access-token-host';
 import { AccessTokenGuard } from './access-token.guard';

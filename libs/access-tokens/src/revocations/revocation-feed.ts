@@ -1,9 +1,8 @@
 import { sleep, SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import { TokenVerificationUnavailableError } from '../token/access-token-error';
-import type { RevocationCheck } from '../token/access-token-verifier';
 import { RevocationIndex, StaleRevocationPosition } from './revocation-index';
-import type { RevocableToken, RevocationPage, RevocationSource } from './revocation-index';
+import type { RevocableToken, RevocationCheck, RevocationPage, RevocationSource } from './revocation-index';
 
 export interface RevocationFeedOptions {
   source: RevocationSource;

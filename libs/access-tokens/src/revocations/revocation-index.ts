@@ -84,6 +84,14 @@ export interface RevocableToken {
   clientId?: string | null | undefined;
 }
 
+/**
+ * Checks whether a token was revoked.
+ * @throws {TokenVerificationUnavailableError} when the revocations are too old or not loaded
+ */
+export interface RevocationCheck {
+  isRevoked(token: RevocableToken): boolean;
+}
+
 const USER_DOMAIN = { 'svc-personid': 1, 'internal-legacy': 2 } as const;
 const SUBJECT_DOMAIN = { personid: 3, userid: 4 } as const;
 const NUMBERED_SUBJECT = /^(personid|userid):([1-9]\d{0,15})$/;

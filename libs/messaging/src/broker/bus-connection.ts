@@ -9,7 +9,7 @@ import type { Channel, ChannelModel, ConfirmChannel } from 'amqplib';
 import { hostAddress } from '../envelope/address';
 import { type EnvelopeOptions, hostInfo } from '../envelope/create-envelope';
 import { messageTraceHeaders } from '../envelope/message-trace';
-import { BusUnavailableError } from '../errors';
+import { BusUnavailableError } from './broker-errors';
 import { guardHeaders } from './header-guard';
 
 export interface BusConnectionOptions {

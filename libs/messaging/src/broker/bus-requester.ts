@@ -6,7 +6,7 @@ import type { Channel, ConsumeMessage } from 'amqplib';
 import { createEnvelope, exchangeName, isFaultUrn, messageTypeUrn } from '../envelope/create-envelope';
 import { requestSpan } from '../envelope/message-trace';
 import { type ReceivedEnvelope, tryReadEnvelope } from '../envelope/read-envelope';
-import { BusUnavailableError, RequestFaultedError, RequestTimeoutError } from '../errors';
+import { BusUnavailableError, RequestFaultedError, RequestTimeoutError } from './broker-errors';
 import type { BusConnection } from './bus-connection';
 import { type ConfirmPublisher, envelopeMessage } from './confirm-publisher';
 import { QueueConsumer, type Settlement } from './queue-consumer';

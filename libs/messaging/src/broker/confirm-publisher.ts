@@ -1,12 +1,13 @@
 import { withTimeout } from '@platform/time';
 import type { ConfirmChannel, Options } from 'amqplib';
 import { ENVELOPE_CONTENT_TYPE, type SerializedEnvelope } from '../envelope/create-envelope';
+import { PUBLISH_ID_HEADER } from '../headers/delivery-headers';
 import {
   BusUnavailableError,
   MessageRefusedError,
   MessageReturnedError,
   PublishTimeoutError,
-} from '../errors';
+} from './broker-errors';
 import type { BusConnection } from './bus-connection';
 
 /** A message on its way to the broker. */
@@ -29,9 +30,6 @@ export interface OutgoingMessage {
  * would only fill memory.
  */
 const MAX_UNCONFIRMED = 10_000;
-
-/** The header that matches a returned message to its publish; MassTransit uses the same one. */
-export const PUBLISH_ID_HEADER = 'publishId';
 
 /** Builds the AMQP message of an envelope, addressed to the exchange of its type. */
 export function envelopeMessage(

@@ -3,6 +3,7 @@ import type { Bus } from '@platform/contracts';
 import { shuffledAddressesOf } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { type Channel, type ChannelModel, type Message, connect } from 'amqplib';
+import { tryReadEnvelope } from '../envelope/read-envelope';
 import {
   ATTEMPTS_HEADER,
   EXCHANGE_HEADER,
@@ -13,9 +14,8 @@ import {
   attemptsOf,
   forwardedProperties,
   senderHeaders,
-} from '../consuming/delivery-headers';
-import { tryReadEnvelope } from '../envelope/read-envelope';
-import { BusUnavailableError } from '../errors';
+} from '../headers/delivery-headers';
+import { BusUnavailableError } from './broker-errors';
 import { confirmedWithin, PublishChannel } from './confirm-publisher';
 import { guardHeaders } from './header-guard';
 

@@ -1,5 +1,5 @@
 import type { ChannelModel } from 'amqplib';
-import { DROPPED_HEADER } from '../consuming/sender-headers';
+import { DROPPED_HEADER } from '../headers/sender-headers';
 
 /** Maximum nesting of a header table that is decoded. An ordinary client's has fewer than five levels. */
 const MAX_TABLE_DEPTH = 64;

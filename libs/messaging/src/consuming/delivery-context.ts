@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { ConsumeMessage } from 'amqplib';
 import { isGuid } from '../envelope/create-envelope';
 import type { ReceivedEnvelope } from '../envelope/read-envelope';
-import { originalExchange } from './delivery-headers';
+import { originalExchange } from '../headers/delivery-headers';
 import type { DeliveryContext } from './endpoint';
 import type { ReceivedRequest } from './response-sender';
 

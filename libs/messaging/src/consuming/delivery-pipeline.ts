@@ -3,22 +3,19 @@ import { InvalidMessageError, readMessage } from '@platform/contracts';
 import { currentTrace, inSpan } from '@platform/service-defaults';
 import { MINUTE_MS, SECOND_MS, sleep } from '@platform/time';
 import type { ConsumeMessage } from 'amqplib';
+import {
+  BusUnavailableError,
+  MessageRefusedError,
+  MessageReturnedError,
+  PublishTimeoutError,
+} from '../broker/broker-errors';
 import type { BusConnection } from '../broker/bus-connection';
 import { type ConfirmPublisher, isRefusal } from '../broker/confirm-publisher';
 import type { Settlement } from '../broker/queue-consumer';
 import { errorQueue, retryQueue, skippedQueue } from '../broker/queue-topology';
+import { UnreadableMessageError } from '../envelope/envelope-errors';
 import { messageTrace, processSpan } from '../envelope/message-trace';
 import { type ReceivedEnvelope, tryReadEnvelope } from '../envelope/read-envelope';
-import {
-  BusUnavailableError,
-  BusyKeyError,
-  MessageRefusedError,
-  MessageReturnedError,
-  PublishTimeoutError,
-  UnacceptableMessageError,
-  UnreadableMessageError,
-} from '../errors';
-import { contextOf, conversationOf } from './delivery-context';
 import {
   attemptsOf,
   describeError,
@@ -36,7 +33,9 @@ import {
   TIMEOUTS_HEADER,
   timeoutsOf,
   withoutSenderHeaders,
-} from './delivery-headers';
+} from '../headers/delivery-headers';
+import type { CountMessage } from '../metrics/message-metrics';
+import { contextOf, conversationOf } from './delivery-context';
 import {
   decideRetry,
   delaysOf,
@@ -46,7 +45,7 @@ import {
   postponementDelayMs,
   selectHandler,
 } from './endpoint';
-import type { CountMessage } from '../message-metrics';
+import { BusyKeyError, UnacceptableMessageError } from './handler-errors';
 import { type ReceivedRequest, ResponseSender } from './response-sender';
 
 const FORWARD_TIMEOUT_MS = 5 * SECOND_MS;

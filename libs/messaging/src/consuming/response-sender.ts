@@ -1,4 +1,5 @@
 import type { ConsumeMessage } from 'amqplib';
+import { MessageReturnedError } from '../broker/broker-errors';
 import type { BusConnection } from '../broker/bus-connection';
 import { codeOf, type OutgoingMessage, publishAlone } from '../broker/confirm-publisher';
 import { type Address, fitsProperty, parseAddress } from '../envelope/address';
@@ -10,8 +11,7 @@ import {
 } from '../envelope/create-envelope';
 import { messageTraceHeaders } from '../envelope/message-trace';
 import type { ReceivedEnvelope } from '../envelope/read-envelope';
-import { MessageReturnedError } from '../errors';
-import { describeError } from './delivery-headers';
+import { describeError } from '../headers/delivery-headers';
 import type { HandlerResponse } from './endpoint';
 
 const NOT_FOUND = 404;

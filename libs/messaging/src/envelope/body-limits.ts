@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { UnreadableMessageError } from '../errors';
+import { UnreadableMessageError } from './envelope-errors';
 
 /**
  * Maximum bytes of a body that is sent or read. The largest message of a contract, with 10,000 facilities,

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { type Bus, type MessageContract, readMessage } from '@platform/contracts';
-import { MessageTooLargeError } from '../errors';
 import { MAX_BODY_BYTES } from './body-limits';
+import { MessageTooLargeError } from './envelope-errors';
 
 /**
  * Returns the name of a message type's durable fanout exchange, as MassTransit names it: `Namespace:Type`.

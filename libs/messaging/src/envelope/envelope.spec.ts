@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { BusinessUnitChangeV1, ScheduleRecurringTaskInstanceGenerationRequest } from '@platform/contracts';
 import { z } from 'zod';
-import { MessageTooLargeError, UnreadableMessageError } from '../errors';
 import { MAX_BODY_BYTES } from './body-limits';
 import { createEnvelope, createFaultBody, hostInfo, isFaultUrn, isGuid } from './create-envelope';
+import { MessageTooLargeError, UnreadableMessageError } from './envelope-errors';
 import { readEnvelope, tryReadEnvelope } from './read-envelope';
 
 const MESSAGE: BusinessUnitChangeV1 = {

@@ -1,5 +1,5 @@
-import { UnreadableMessageError } from '../errors';
 import { readBody } from './body-limits';
+import { UnreadableMessageError } from './envelope-errors';
 
 /** The AMQP properties that describe the body. */
 export interface TransportProperties {

@@ -5,7 +5,7 @@ import type { Clock } from '@platform/time';
 import type { RequestOptions, RequestOutcome } from '../broker/bus-requester';
 import { BusRuntime, type PublishEnvelopeOptions, type PublishOptions } from '../bus-runtime';
 import type { SerializedEnvelope } from '../envelope/create-envelope';
-import { MessageMetrics } from '../message-metrics';
+import { MessageMetrics } from '../metrics/message-metrics';
 
 /** A service's settings for the two buses. */
 export interface MessagingOptions {

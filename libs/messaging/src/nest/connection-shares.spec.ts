@@ -1,5 +1,5 @@
 import { SYSTEM_CLOCK } from '@platform/time';
-import { BusyKeyError } from '../errors';
+import { BusyKeyError } from '../consuming/handler-errors';
 import { ConnectionShares } from './connection-shares';
 
 interface Work {

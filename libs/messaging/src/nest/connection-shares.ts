@@ -1,6 +1,6 @@
 import { isLockRefusal } from '@platform/database';
 import { type Clock, MINUTE_MS, SECOND_MS, SYSTEM_CLOCK } from '@platform/time';
-import { BusyKeyError } from '../errors';
+import { BusyKeyError } from '../consuming/handler-errors';
 
 /** A delivery that needs a connection. */
 export interface Claimant {

@@ -25,11 +25,28 @@ describe('planEndpoints', () => {
 
   it.each([
     ['retries', { queue: 'a', retryDelaysMs: [1] }, { queue: 'a', retryDelaysMs: [2] }],
+    ['waits in the process', { queue: 'a', immediateRetryDelaysMs: [1] }, { queue: 'a' }],
+    ['outages', { queue: 'a', outlastsOutages: false }, { queue: 'a' }],
     ['prefetch', { queue: 'a', prefetch: 1 }, { queue: 'a' }],
+    ['single active consumer', { queue: 'a', singleActiveConsumer: true }, { queue: 'a' }],
   ])('refuses handlers of one queue that disagree about its %s', (_what, one, other) => {
     expect(() =>
       planEndpoints([discovered(BusinessUnitChangeV1, one), discovered(ScheduleCreatedEvent, other)]),
     ).toThrow(/disagree/);
+  });
+
+  it('accepts handlers of which one states a default of the queue and the other omits it', () => {
+    const defaults = {
+      queue: 'a',
+      retryDelaysMs: [],
+      immediateRetryDelaysMs: [],
+      singleActiveConsumer: false,
+    };
+    const handlers = [
+      discovered(BusinessUnitChangeV1, defaults),
+      discovered(ScheduleCreatedEvent, { queue: 'a' }),
+    ];
+    expect(planEndpoints(handlers)).toHaveLength(1);
   });
 
   it('refuses one queue on two buses', () => {

@@ -89,8 +89,8 @@ export interface EndpointPlan {
 
 /**
  * Groups handlers by queue.
- * @throws {Error} if two handlers of one queue have the same message, or disagree about the queue's bus,
- * retries or prefetch
+ * @throws {Error} if two handlers of one queue have the same message, or disagree about the queue's bus or
+ * options
  */
 export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointPlan[] {
   const plans = new Map<string, EndpointPlan>();
@@ -106,11 +106,26 @@ export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointP
   return [...plans.values()];
 }
 
+/** Returns the bus and every option of the queue, with defaults filled in, as comparable text. */
 function settingsOf(
   bus: Bus,
-  { retryDelaysMs = [], immediateRetryDelaysMs = [], outlastsOutages, prefetch }: QueueOptions,
+  {
+    retryDelaysMs = [],
+    immediateRetryDelaysMs = [],
+    outlastsOutages,
+    prefetch,
+    singleActiveConsumer = false,
+  }: QueueOptions,
 ): string {
   if (immediateRetryDelaysMs.some((delayMs) => delayMs > MAX_IMMEDIATE_DELAY_MS))
     throw new Error('a retry delay in the process may be 1,000 ms at most; use retryDelaysMs');
-  return JSON.stringify([bus, retryDelaysMs, immediateRetryDelaysMs, outlastsOutages, prefetch]);
+  // The type demands every option, so that a new one is compared too.
+  const settings: Record<keyof Omit<QueueOptions, 'queue'>, unknown> = {
+    retryDelaysMs,
+    immediateRetryDelaysMs,
+    outlastsOutages,
+    prefetch,
+    singleActiveConsumer,
+  };
+  return JSON.stringify([bus, settings]);
 }

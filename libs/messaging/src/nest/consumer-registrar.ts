@@ -17,7 +17,7 @@ import { sleep } from '@platform/time';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { RequestOutcome } from '../broker/bus-requester';
 import { delaysOf, type EndpointHandler, responseOf } from '../consuming/endpoint';
-import { MessageMetrics } from '../message-metrics';
+import { MessageMetrics } from '../metrics/message-metrics';
 import { Buses } from './buses';
 import { type DiscoveredHandler, type EndpointPlan, handlersOf, planEndpoints } from './consume.decorator';
 import { InboxRepository } from './inbox.repository';

@@ -1,6 +1,6 @@
 import { inTransaction, type Isolation, PoolDriver } from '@platform/database';
 import type { DataSource, EntityManager } from 'typeorm';
-import { ReusedMessageIdError } from '../errors';
+import { ReusedMessageIdError } from '../consuming/handler-errors';
 import { type Claimant, ConnectionShares } from './connection-shares';
 import { InboxMessage } from './inbox.entity';
 

@@ -1,7 +1,7 @@
 import { type DynamicModule, type InjectionToken, Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { getDataSourceToken } from '@nestjs/typeorm';
-import { MessageMetrics } from '../message-metrics';
+import { MessageMetrics } from '../metrics/message-metrics';
 import { Buses, MESSAGING_OPTIONS, MessagePublisher, type MessagingOptions, RequestClient } from './buses';
 import { ConsumerRegistrar, INBOX_DATA_SOURCE } from './consumer-registrar';
 import { PurgeInboxJob } from './purge-inbox.job';

@@ -13,11 +13,11 @@ import { acceptBodies } from '../json/json';
 import { ServiceLogger } from '../logging/service-logger';
 import type { LogSink } from '../logging/service-logger';
 import { Metrics } from '../metrics/metrics';
+import { RouteTable } from '../problems/route-table';
 import { ServiceDefaultsModule } from '../service-defaults.module';
 import { fastifyOptions } from './fastify-options';
 import { guardRequests } from './request-guards';
 import { addRequestHooks } from './request-hooks';
-import { RouteTable } from './route-table';
 
 /** Adds the routes that serve a service's API document. */
 export interface ApiDescription {

@@ -1,10 +1,10 @@
 import { Catch, HttpException, Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { RouteTable } from '../application/route-table';
 import { pathOf } from '../logging/log-safe';
 import { httpProblem, PROBLEM_JSON, ProblemException, renderProblem } from './problem';
 import type { Problem } from './problem';
+import { RouteTable } from './route-table';
 
 /** Returns the problem for an error that it knows; null for any other error. */
 type ProblemMapper = (error: unknown) => Problem | null;

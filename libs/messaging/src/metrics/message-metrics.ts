@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
-import { ERROR_REASONS } from './consuming/delivery-headers';
+import { ERROR_REASONS } from '../headers/delivery-headers';
 
 const SENT = ['bus', 'message'] as const;
 const RECEIVED = ['queue', 'message'] as const;

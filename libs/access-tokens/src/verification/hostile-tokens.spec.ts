@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { headerText, HOSTILE_TOKENS } from '../../test/hostile-tokens';
 import { CLAIMS, es256Token, rs256Token, token } from '../../test/token-builder';
 import { testVerifier } from '../../test/verifier-builder';
-import { AccessTokenError } from './access-token-error';
+import { AccessTokenError } from '../token/access-token-error';
 
 describe('hostile tokens', () => {
   it.each(Object.entries(HOSTILE_TOKENS).map(([title, [reason, text]]) => [title, reason, text] as const))(

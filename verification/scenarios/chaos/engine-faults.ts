@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { queryAt } from '#platform/postgresql.ts';
 import { trySignal } from '#platform/processes.ts';
 import { eventually } from '#platform/waiting.ts';
-import type { Testbed } from '../testbed.ts';
 import type { Load } from '#verification/traffic/load.ts';
-import type { PlannedFault } from '../plan.ts';
-import type { Engine, Engines } from './engines.ts';
-import { type Machine, MACHINES } from './namespaces.ts';
+import type { Engine, Engines } from './engines/engines.ts';
+import { type Machine, MACHINES } from './engines/namespaces.ts';
+import type { PlannedFault } from './plan.ts';
+import type { Testbed } from './testbed.ts';
 
 /** The context of a fault injection. */
 export interface FaultContext {

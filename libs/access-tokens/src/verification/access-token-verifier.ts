@@ -2,18 +2,18 @@ import { SYSTEM_CLOCK } from '@platform/time';
 import type { Clock } from '@platform/time';
 import jsonwebtoken from 'jsonwebtoken';
 import type { KeySource, VerificationKey } from '../keys/keys';
-import type { RevocableToken } from '../revocations/revocation-index';
-import { AccessTokenError } from './access-token-error';
+import type { RevocableToken, RevocationCheck } from '../revocations/revocation-index';
+import { AccessTokenError } from '../token/access-token-error';
 import {
   ACCESS_TOKEN_TYP,
   accessTokenClaims,
   callerFromClaims,
   legacyTokenClaims,
   registeredClaims,
-} from './caller';
-import type { AccessTokenClaims, Caller, RegisteredClaims } from './caller';
-import { parseToken } from './parse-token';
-import type { ParsedToken, SigningAlgorithm } from './parse-token';
+} from '../token/caller';
+import type { AccessTokenClaims, Caller, RegisteredClaims } from '../token/caller';
+import { parseToken } from '../token/parse-token';
+import type { ParsedToken, SigningAlgorithm } from '../token/parse-token';
 import { VerifiedTokens } from './verified-tokens';
 
 /** Tolerated difference between the clocks of issuers and validators. Source: docs/spec-gaps.md. */
@@ -29,14 +29,6 @@ const LONGEST_LIFETIME_SECONDS = 366 * 24 * 60 * 60;
 export interface LegacyIssuer {
   issuer: string;
   audience: string;
-}
-
-/**
- * Checks whether a token was revoked.
- * @throws {TokenVerificationUnavailableError} when the revocations are too old or not loaded
- */
-export interface RevocationCheck {
-  isRevoked(token: RevocableToken): boolean;
 }
 
 export interface AccessTokenVerifierOptions {

@@ -14,7 +14,7 @@ import { testKeys, testVerifier } from '../../test/verifier-builder';
 import { createVerificationKey } from '../keys/keys';
 import { RevocationIndex } from '../revocations/revocation-index';
 import type { RevocableToken } from '../revocations/revocation-index';
-import { TokenVerificationUnavailableError } from './access-token-error';
+import { TokenVerificationUnavailableError } from '../token/access-token-error';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const TOLERANCE_MS = 30_000;

@@ -5,7 +5,7 @@ import {
   type KnownValues,
   hostileRequests,
 } from '#platform/hostile-catalogue.ts';
-import { apiDocument } from './api-document/documents';
+import { apiDocument } from './documents';
 
 /** A running service that gets the catalogue of hostile requests. */
 export interface HostileTarget {

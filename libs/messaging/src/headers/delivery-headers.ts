@@ -1,5 +1,4 @@
 import type { ConsumeMessage, Options } from 'amqplib';
-import { PUBLISH_ID_HEADER } from '../broker/confirm-publisher';
 import { fitsProperty } from '../envelope/address';
 import { boundedHeaders, DROPPED_HEADER } from './sender-headers';
 
@@ -18,6 +17,8 @@ export const TIMEOUTS_HEADER = 'x-statement-timeouts';
 export const RESPONSE_TRIES_HEADER = 'x-response-tries';
 /** Exchange of a message's first delivery; a retry arrives through the default exchange. */
 export const EXCHANGE_HEADER = 'x-original-exchange';
+/** The header that matches a returned message to its publish; MassTransit uses the same one. */
+export const PUBLISH_ID_HEADER = 'publishId';
 /** Reason why a message is in the error or skipped queue. */
 export const REASON_HEADER = 'x-error-reason';
 

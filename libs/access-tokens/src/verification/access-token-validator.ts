@@ -1,15 +1,15 @@
 import type { Clock } from '@platform/time';
-import { authServiceKeys } from './keys/jwks';
-import { combineKeys, staticKeys } from './keys/keys';
-import type { KeySource } from './keys/keys';
-import { httpRevocationSource } from './revocations/http-revocation-source';
-import { RevocationFeed } from './revocations/revocation-feed';
-import type { RevocationFeedOptions } from './revocations/revocation-feed';
-import type { RevocationSource } from './revocations/revocation-index';
-import { AccessTokenError, bearerToken } from './token/access-token-error';
-import { AccessTokenVerifier } from './token/access-token-verifier';
-import type { LegacyIssuer } from './token/access-token-verifier';
-import type { Caller } from './token/caller';
+import { authServiceKeys } from '../keys/jwks';
+import { combineKeys, staticKeys } from '../keys/keys';
+import type { KeySource } from '../keys/keys';
+import { httpRevocationSource } from '../revocations/http-revocation-source';
+import { RevocationFeed } from '../revocations/revocation-feed';
+import type { RevocationFeedOptions } from '../revocations/revocation-feed';
+import type { RevocationSource } from '../revocations/revocation-index';
+import { AccessTokenError, bearerToken } from '../token/access-token-error';
+import type { Caller } from '../token/caller';
+import { AccessTokenVerifier } from './access-token-verifier';
+import type { LegacyIssuer } from './access-token-verifier';
 
 /** Which access tokens a service accepts, and where it reads keys and revocations. */
 export interface AccessTokensOptions {

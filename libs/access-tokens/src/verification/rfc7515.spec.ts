@@ -5,9 +5,9 @@ import { testsThatMayNeed } from '@platform/testing';
 import { fixedClock } from '@platform/time';
 import { createVerificationKey, KeyRing } from '../keys/keys';
 import type { VerificationKey } from '../keys/keys';
+import { parseToken } from '../token/parse-token';
+import type { SigningAlgorithm } from '../token/parse-token';
 import { AccessTokenVerifier } from './access-token-verifier';
-import { parseToken } from './parse-token';
-import type { SigningAlgorithm } from './parse-token';
 
 /**
  * Test vectors of the IETF. They are not part of this repository; the tests run if the file exists next to

@@ -1,12 +1,12 @@
 import { Persona } from '@platform/personas';
 import { secret, tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
-import { trustAuthService } from '../access-token-validator';
-import type { AccessTokensOptions, OwnTokens } from '../access-token-validator';
-import type { LegacyIssuer } from '../token/access-token-verifier';
+import { staticKeys } from '../keys/keys';
+import type { KeyMaterial, KeySource } from '../keys/keys';
 import { KEY_ID_PATTERN } from '../token/parse-token';
-import { staticKeys } from './keys';
-import type { KeyMaterial, KeySource } from './keys';
+import { trustAuthService } from './access-token-validator';
+import type { AccessTokensOptions, OwnTokens } from './access-token-validator';
+import type { LegacyIssuer } from './access-token-verifier';
 
 /** A symmetric key and its key id. */
 export interface HmacKey {
