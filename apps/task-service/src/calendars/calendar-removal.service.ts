@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Preconditions } from '@platform/service-defaults';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { CalendarsRepository } from './calendars.repository';
 
 /**

@@ -4,7 +4,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { mayWrite, type Preconditions } from '@platform/service-defaults';
 import { MoreThan, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { Schedule } from '../schedules/schedule.entity';
 import { Calendar, calendarRevision } from './calendar.entity';
 

@@ -1,7 +1,7 @@
 import type { ColumnOptions } from 'typeorm';
 import { z } from 'zod';
 import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 
 // PostgreSQL text can store neither U+0000 nor lone surrogates. The other control characters are rejected
 // because they make logs misleading.

@@ -8,7 +8,7 @@ import { MANAGERS, PERFORMERS } from '../access/route-personas';
 import { withinLimits } from '../fields/fields';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { ChangeSlots } from '../schedules/change-slots.service';
 import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
 import { INSTANCE_TRANSITIONS, type TaskInstance } from './instance.entity';

@@ -8,7 +8,7 @@ import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { InstancesRepository } from '../instances/instances.repository';
 import { runAfterCommit } from '../outbound/after-commit.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { findSecondFire } from '../scheduler/due-fire';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import {

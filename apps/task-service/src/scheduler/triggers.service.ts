@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { ChangeSlots } from '../schedules/change-slots.service';
 import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';

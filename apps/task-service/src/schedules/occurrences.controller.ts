@@ -7,10 +7,10 @@ import { CallerScope } from '../access/caller-scope.service';
 import { MANAGERS } from '../access/route-personas';
 import { CalendarsRepository } from '../calendars/calendars.repository';
 import { withinLimits } from '../fields/fields';
+import { TaskError } from '../problems/task-error';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
-  TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';

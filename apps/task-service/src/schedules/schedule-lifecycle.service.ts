@@ -8,7 +8,7 @@ import { actorOf, CallerScope, type FacilityScope, isWithinScope } from '../acce
 import { MANAGERS } from '../access/route-personas';
 import { databaseNow } from '../instances/database-now.repository';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { InstanceGenerationService } from '../recurring-generation/instance-generation.service';
 import { scheduleChanged } from './schedule-changed';

@@ -7,7 +7,7 @@ import type { Clock } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { type FacilityScope, isWithinScope } from '../access/caller-scope.service';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { GenerationBudget } from '../recurring-generation/generation-budget.service';
 import { ChangeSlots } from './change-slots.service';
 import {

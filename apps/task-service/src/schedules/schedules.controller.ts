@@ -27,10 +27,10 @@ import { MANAGERS } from '../access/route-personas';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
+import { TaskError } from '../problems/task-error';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
-  TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';

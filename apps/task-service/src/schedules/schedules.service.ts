@@ -9,7 +9,7 @@ import { actorOf, CallerScope } from '../access/caller-scope.service';
 import { MANAGERS } from '../access/route-personas';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import type { CreateScheduleDto } from './schedule.dto';
 import type { Schedule } from './schedule.entity';
 import { ScheduleLimits } from './schedule-limits.service';
