@@ -29,7 +29,7 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import { TaskError } from '../problems/task-error';
 import { InvalidFieldResponse, TaskProblemResponse } from '../problems/task-problem.filter';
-import { ChangeSlots } from '../schedules/change-slots.service';
+import { ChangeSlots } from '../turns/change-slots.service';
 import { BoundedChange } from '../turns/bounded-change.decorator';
 import { BoundedRead } from '../turns/bounded-read.decorator';
 import {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { inParts, inTransaction, type RefusedItem } from '@platform/database';
 import { DataSource } from 'typeorm';
-import type { RecurrenceText } from '../schedules/recurrence';
+import type { RecurrenceText } from '../recurrence/recurrence';
 import type { TriggerPlan } from '../scheduler/triggers.repository';
 
 /** An Active schedule whose position may be wrong. */

@@ -5,9 +5,9 @@ import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { errorText } from '../outbound/publish-failure';
 import { findSecondFire, nextFireAfter } from '../scheduler/due-fire';
 import { TriggersRepository } from '../scheduler/triggers.repository';
-import { parseCronExpression } from '../schedules/cron-expression';
-import { dueBetween, recurrenceOf } from '../schedules/recurrence';
-import { timeZone } from '../schedules/time-zone';
+import { parseCronExpression } from '../recurrence/cron-expression';
+import { dueBetween, recurrenceOf } from '../recurrence/recurrence';
+import { timeZone } from '../recurrence/time-zone';
 import { GenerationPositionsRepository, type PositionedSchedule } from './generation-positions.repository';
 
 /** A position that a wrong clock has left, or a facility for which nothing is generated. */

@@ -10,9 +10,9 @@ import { errorText } from '../outbound/publish-failure';
 import { type GenerationPlans, planGeneration } from '../recurring-generation/generation-plan';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
-import { dueBetween, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
-import { TimeZoneError, timeZone } from '../schedules/time-zone';
+import { CronExpressionError, parseCronExpression } from '../recurrence/cron-expression';
+import { dueBetween, RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
+import { TimeZoneError, timeZone } from '../recurrence/time-zone';
 import { excludedSpans } from './excluded-spans';
 import {
   type ExaminedSchedule,

@@ -15,8 +15,8 @@ import {
   GeneratingSchedulesRepository,
   type UngeneratedSchedule,
 } from '../schedules/generating-schedules.repository';
-import { mostOccurrences } from '../schedules/occurrences';
-import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
+import { mostOccurrences } from '../recurrence/occurrences';
+import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 import {
   countPlanned,

@@ -7,7 +7,7 @@ import {
   type Recurrence,
   RecurrenceError,
   recurrenceOf,
-} from '../schedules/recurrence';
+} from '../recurrence/recurrence';
 import type { GeneratingSchedule } from '../schedules/schedules.repository';
 
 /** Window of one run of generation, by the database's clock. */

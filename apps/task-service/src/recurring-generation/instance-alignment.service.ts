@@ -6,7 +6,7 @@ import { InstancesRepository } from '../instances/instances.repository';
 import type { Release } from '../instances/release.entity';
 import { ReleasesRepository } from '../instances/releases.repository';
 import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
-import { recurrenceOf } from '../schedules/recurrence';
+import { recurrenceOf } from '../recurrence/recurrence';
 import type { Schedule } from '../schedules/schedule.entity';
 import { planRelease, type Wanted } from './release-plan';
 

@@ -3,7 +3,7 @@ import type { Caller } from '@platform/access-tokens';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-error';
-import { ChangeSlots } from '../schedules/change-slots.service';
+import { ChangeSlots } from '../turns/change-slots.service';
 import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';

@@ -15,7 +15,7 @@ import {
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
-import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from './recurrence';
+import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from '../recurrence/recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
 import { SchedulesRepository } from './schedules.repository';
 

@@ -9,7 +9,7 @@ import { type FacilityScope, isWithinScope } from '../access/caller-scope.servic
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-error';
 import { GenerationBudget } from '../recurring-generation/generation-budget.service';
-import { ChangeSlots } from './change-slots.service';
+import { ChangeSlots } from '../turns/change-slots.service';
 import {
   checkRecurrence,
   hasEnded,
@@ -17,7 +17,7 @@ import {
   readableRecurrence,
   type Recurrence,
   type RecurrenceText,
-} from './recurrence';
+} from '../recurrence/recurrence';
 import type { Schedule, ScheduleCommand } from './schedule.entity';
 import { type ChangeCount, type ScheduleChange, SchedulesRepository } from './schedules.repository';
 

@@ -14,10 +14,10 @@ import {
   text,
   timeZone as zoneName,
 } from '../fields/fields';
-import { CronExpressionError, parseCronExpression } from './cron-expression';
+import { CronExpressionError, parseCronExpression } from '../recurrence/cron-expression';
 import { SCHEDULE_STATUSES, statusOf } from './schedule.entity';
 import type { ScheduleView } from './schedules.repository';
-import { TimeZoneError, timeZone } from './time-zone';
+import { TimeZoneError, timeZone } from '../recurrence/time-zone';
 
 export const SCHEDULE_ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
