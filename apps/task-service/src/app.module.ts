@@ -29,7 +29,8 @@ import {
 import { InstancesController } from './instances/instances.controller';
 import { InstancesRepository } from './instances/instances.repository';
 import { InstancesService } from './instances/instances.service';
-import { ReleasesRepository } from './instances/releases.repository';
+import { ReleasedInstancesRepository } from './instances/released-instances.repository';
+import { ReleasesRepository } from './stored-schedules/releases.repository';
 import { TemplatesRepository } from './instances/templates.repository';
 import { AfterCommit } from './outbound/after-commit.service';
 import { OutboundProxy } from './outbound/outbound-proxy.service';
@@ -67,14 +68,14 @@ import { TriggersRepository } from './scheduler/triggers.repository';
 import { TriggersService } from './scheduler/triggers.service';
 import { ChangeSlots } from './turns/change-slots.service';
 import { EndedSchedulesJob } from './recurring-generation/ended-schedules.job';
-import { GeneratingSchedulesRepository } from './schedules/generating-schedules.repository';
+import { GeneratingSchedulesRepository } from './stored-schedules/generating-schedules.repository';
 import { OccurrencesController } from './schedules/occurrences.controller';
-import { RemovedSchedulesRepository } from './schedules/removed-schedules.repository';
+import { RemovedSchedulesRepository } from './stored-schedules/removed-schedules.repository';
 import { ScheduleCommandsController } from './schedules/schedule-commands.controller';
 import { ScheduleLifecycleService } from './schedules/schedule-lifecycle.service';
 import { ScheduleLimits } from './schedules/schedule-limits.service';
 import { SchedulesController } from './schedules/schedules.controller';
-import { SchedulesRepository } from './schedules/schedules.repository';
+import { SchedulesRepository } from './stored-schedules/schedules.repository';
 import { SchedulesService } from './schedules/schedules.service';
 import { ReadTurns } from './turns/bounded-read.decorator';
 
@@ -86,6 +87,7 @@ const REPOSITORIES = [
   GeneratingSchedulesRepository,
   InstancesRepository,
   ReleasesRepository,
+  ReleasedInstancesRepository,
   TemplatesRepository,
   TriggersRepository,
   FacilityActivityRepository,

@@ -5,7 +5,7 @@ import { mayWrite, type Preconditions } from '@platform/service-defaults';
 import { MoreThan, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { TaskError } from '../problems/task-error';
-import { Schedule } from '../schedules/schedule.entity';
+import { Schedule } from '../stored-schedules/schedule.entity';
 import { Calendar, calendarRevision } from './calendar.entity';
 
 // Hand-written SQL: returns no row if another transaction has created the calendar.

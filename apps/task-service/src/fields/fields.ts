@@ -79,6 +79,11 @@ export const actor = z
   })
   .meta({ id: 'Actor', description: 'Who issued the command.' });
 
+/** Returns the response member of a template, which is stored as JSON text. */
+export function templateBody(template: string | null): Record<string, unknown> | null {
+  return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
+}
+
 export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
 
 const EARLIEST_MS = Date.UTC(2000, 0, 1);

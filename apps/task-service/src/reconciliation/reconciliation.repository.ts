@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { calendarsOf } from '../schedules/generating-schedules.repository';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { calendarsOf } from '../stored-schedules/generating-schedules.repository';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 
 /** A schedule and its suspected inconsistency. If `suspicion` is null, `excludedDates` is null as well. */
 export interface ExaminedSchedule extends GeneratingSchedule {

@@ -3,7 +3,7 @@ import { inTransaction, isConnectionError, isStatementTimeout } from '@platform/
 import { DAY_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
-import { databaseNow } from '../instances/database-now.repository';
+import { databaseNow } from '../stored-schedules/database-now.repository';
 import { messageTypesOf } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { errorText } from '../outbound/publish-failure';

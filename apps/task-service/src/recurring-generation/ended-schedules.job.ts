@@ -6,7 +6,10 @@ import { MINUTE_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { InstanceGenerationService } from './instance-generation.service';
-import { type EndingSchedule, GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
+import {
+  type EndingSchedule,
+  GeneratingSchedulesRepository,
+} from '../stored-schedules/generating-schedules.repository';
 import { RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
 
 const PAGE_SIZE = 500;

@@ -14,10 +14,10 @@ import { TriggersRepository } from '../scheduler/triggers.repository';
 import {
   GeneratingSchedulesRepository,
   type UngeneratedSchedule,
-} from '../schedules/generating-schedules.repository';
+} from '../stored-schedules/generating-schedules.repository';
 import { mostOccurrences } from '../recurrence/occurrences';
 import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 import {
   countPlanned,
   type GenerationPlans,

@@ -15,9 +15,14 @@ import {
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
-import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from '../recurrence/recurrence';
+import {
+  checkRecurrence,
+  dueBetween,
+  readableRecurrence,
+  type RecurrenceText,
+} from '../recurrence/recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
-import { SchedulesRepository } from './schedules.repository';
+import { SchedulesRepository } from '../stored-schedules/schedules.repository';
 
 const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;
 const PREVIEW = '/Schedules/commands/preview';

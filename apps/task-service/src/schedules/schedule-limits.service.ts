@@ -18,8 +18,13 @@ import {
   type Recurrence,
   type RecurrenceText,
 } from '../recurrence/recurrence';
-import type { Schedule, ScheduleCommand } from './schedule.entity';
-import { type ChangeCount, type ScheduleChange, SchedulesRepository } from './schedules.repository';
+import type { ScheduleCommand } from '../stored-schedules/schedule-states';
+import type { Schedule } from '../stored-schedules/schedule.entity';
+import {
+  type ChangeCount,
+  type ScheduleChange,
+  SchedulesRepository,
+} from '../stored-schedules/schedules.repository';
 
 type LimitConfig = Pick<
   TaskServiceConfig,

@@ -44,10 +44,9 @@ import {
   SchedulePageDto,
   ScheduleParams,
   WEEKLY_ROUND,
-  scheduleBody,
-  scheduleResponse,
 } from './schedule.dto';
-import { SchedulesRepository } from './schedules.repository';
+import { SchedulesRepository } from '../stored-schedules/schedules.repository';
+import { scheduleBody, scheduleResponse } from './schedule-response';
 import { SchedulesService } from './schedules.service';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;

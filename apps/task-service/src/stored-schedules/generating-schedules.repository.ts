@@ -3,7 +3,20 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { Schedule } from './schedule.entity';
-import type { GeneratingSchedule } from './schedules.repository';
+
+/** An Active schedule with the dates of its calendar. Schedules with the same calendar share one array. */
+export interface GeneratingSchedule extends Pick<
+  Schedule,
+  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
+> {
+  readonly excludedDates: readonly string[] | null;
+  /** Current revision of the calendar; null without a calendar. */
+  readonly calendarRevision: number | null;
+  /** Revision of the calendar by which the future instances were generated. */
+  readonly generatedRevision: number | null;
+  /** Whether the calendar has changed since then. */
+  readonly isCalendarStale: boolean;
+}
 
 // Locks in a fixed order, so that two runs of generation do not deadlock. The dates of calendars are read
 // separately, once per calendar: for 1,000 schedules with ten years of dates each a join would return 40 MB.
