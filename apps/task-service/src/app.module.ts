@@ -64,10 +64,12 @@ import { FacilityActivityRepository } from './scheduler/facility-activity.reposi
 import { FiringService } from './scheduler/firing.service';
 import { SchedulerService } from './scheduler/scheduler.service';
 import { TriggersController } from './scheduler/triggers.controller';
+import { TriggerPositionsRepository } from './scheduler/trigger-positions.repository';
 import { TriggersRepository } from './scheduler/triggers.repository';
 import { TriggersService } from './scheduler/triggers.service';
 import { ChangeSlots } from './turns/change-slots.service';
 import { EndedSchedulesJob } from './recurring-generation/ended-schedules.job';
+import { CalendarReferencesRepository } from './stored-schedules/calendar-references.repository';
 import { GeneratingSchedulesRepository } from './stored-schedules/generating-schedules.repository';
 import { OccurrencesController } from './schedules/occurrences.controller';
 import { RemovedSchedulesRepository } from './stored-schedules/removed-schedules.repository';
@@ -83,6 +85,7 @@ const REPOSITORIES = [
   CalendarsRepository,
   CalendarRolloutsRepository,
   SchedulesRepository,
+  CalendarReferencesRepository,
   RemovedSchedulesRepository,
   GeneratingSchedulesRepository,
   InstancesRepository,
@@ -90,6 +93,7 @@ const REPOSITORIES = [
   ReleasedInstancesRepository,
   TemplatesRepository,
   TriggersRepository,
+  TriggerPositionsRepository,
   FacilityActivityRepository,
   BusinessUnitFacilitiesRepository,
   OutboxRepository,

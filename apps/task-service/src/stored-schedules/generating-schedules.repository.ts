@@ -98,6 +98,16 @@ export type UngeneratedSchedule = Pick<
   'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
 >;
 
+// Hand-written SQL: skips a schedule that another transaction has locked.
+const CLEAR_REVISION = `
+  UPDATE task.schedules SET calendar_revision = NULL WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND status = 'Active' FOR NO KEY UPDATE SKIP LOCKED)`;
+
+// Hand-written SQL: skips a schedule that another transaction has locked or changed.
+const RESET_GENERATED = `
+  UPDATE task.schedules SET generated_until = now() WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND generated_until = $2 FOR NO KEY UPDATE SKIP LOCKED)`;
+
 const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 const ERROR_MAX_LENGTH = 500;
 
@@ -187,6 +197,19 @@ export class GeneratingSchedulesRepository {
     exceptScheduleId: string | null,
   ): Promise<UngeneratedSchedule[]> {
     return manager.query(UNGENERATED, [facilityId, until, exceptScheduleId]);
+  }
+
+  /** Makes generation apply the calendar of an Active schedule again, as if it had changed. */
+  async clearCalendarRevision(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.query(CLEAR_REVISION, [scheduleId]);
+  }
+
+  /** Makes generation restart from now. Existing instances are not created again. */
+  async resetGenerated({
+    scheduleId,
+    generatedUntil,
+  }: Pick<Schedule, 'scheduleId' | 'generatedUntil'>): Promise<void> {
+    await this.schedules.query(RESET_GENERATED, [scheduleId, generatedUntil]);
   }
 
   /** Counts the schedules that cannot be evaluated, up to 10,000. */
