@@ -20,8 +20,8 @@ const CLEAR_REFERENCES = `
 @Injectable()
 export class CalendarReferencesRepository {
   /**
-   * Clears a calendar from at most `limit` removed schedules. Changes nothing if a schedule that is not removed
-   * names it.
+   * Clears a calendar from at most `limit` removed schedules. Changes nothing if a schedule that is not
+   * removed names it.
    */
   async clear(
     manager: EntityManager,
