@@ -15,12 +15,12 @@ const GROUPS = {
     files: ['libs/setting-names/src/index', 'libs/setting-names/src/case-folding'],
     tests: ['libs/setting-names/src/setting-name'],
   },
-  cron: { files: [`${TASKS}/schedules/cron-expression`] },
+  cron: { files: [`${TASKS}/recurrence/cron-expression`] },
   recurrence: {
-    files: [`${TASKS}/schedules/recurrence`],
+    files: [`${TASKS}/recurrence/recurrence`],
     tests: [`${TASKS}/recurring-generation/generation-plan`],
   },
-  occurrences: { files: [`${TASKS}/schedules/occurrences`, `${TASKS}/schedules/time-zone`] },
+  occurrences: { files: [`${TASKS}/recurrence/occurrences`, `${TASKS}/recurrence/time-zone`] },
   generation: {
     files: [`${TASKS}/recurring-generation/generation-plan`, `${TASKS}/recurring-generation/release-plan`],
   },

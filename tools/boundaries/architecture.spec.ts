@@ -154,7 +154,7 @@ describe('docs/architecture.md', () => {
   });
 
   it('follows an import through the index of a library', () => {
-    expect(importsOf('apps/task-service/src/schedules/change-slots.service.ts')).toContain(
+    expect(importsOf('apps/task-service/src/turns/change-slots.service.ts')).toContain(
       'libs/database/src/turns.ts',
     );
   });

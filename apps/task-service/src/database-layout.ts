@@ -2,7 +2,7 @@ import { InboxMessage, inboxMigrations } from '@platform/messaging';
 import { CalendarRollout } from './calendars/calendar-rollout.entity';
 import { Calendar } from './calendars/calendar.entity';
 import { TaskInstance } from './instances/instance.entity';
-import { Release } from './instances/release.entity';
+import { Release } from './stored-schedules/release.entity';
 import { Template } from './instances/template.entity';
 import { TaskTables1800000000000 } from './migrations/1800000000000-task-tables';
 import { ScheduleLifecycle1800000001000 } from './migrations/1800000001000-schedule-lifecycle';
@@ -37,7 +37,7 @@ import {
 import { FacilityActivity } from './scheduler/facility-activity.entity';
 import { TriggerFire } from './scheduler/trigger-fire.entity';
 import { Trigger } from './scheduler/trigger.entity';
-import { Schedule } from './schedules/schedule.entity';
+import { Schedule } from './stored-schedules/schedule.entity';
 
 export const SCHEMA = 'task';
 

@@ -7,9 +7,12 @@ import type { Clock } from '@platform/time';
 import { DataSource } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from './config';
 import { InstancesRepository } from './instances/instances.repository';
-import { ReleasesRepository } from './instances/releases.repository';
+import { ReleasedInstancesRepository } from './instances/released-instances.repository';
 import { TemplatesRepository } from './instances/templates.repository';
-import { type RemovedPosition, RemovedSchedulesRepository } from './schedules/removed-schedules.repository';
+import {
+  type RemovedPosition,
+  RemovedSchedulesRepository,
+} from './stored-schedules/removed-schedules.repository';
 import { TriggersRepository } from './scheduler/triggers.repository';
 
 /** Released instances deleted per batch. Large, because each batch has to skip those that are kept. */
@@ -143,7 +146,7 @@ export class ReleasedRetentionJob extends RetentionJob {
   private position = 0;
 
   constructor(
-    private readonly releases: ReleasesRepository,
+    private readonly released: ReleasedInstancesRepository,
     @Inject(TASK_CONFIG) private readonly config: RetentionConfig,
     guard: RetentionGuard,
     metrics: Metrics,
@@ -159,9 +162,9 @@ export class ReleasedRetentionJob extends RetentionJob {
   protected async purge(): Promise<number> {
     const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
     let total = 0;
-    if (days > 0) total += await this.removeInBatches((size) => this.releases.forgetOld(days, size));
+    if (days > 0) total += await this.removeInBatches((size) => this.released.forgetOld(days, size));
     for (let step = 1; step <= RELEASED_STEPS && !this.stopping; step += 1) {
-      const { withMore, last } = await this.releases.facilitiesWithMore(
+      const { withMore, last } = await this.released.facilitiesWithMore(
         kept,
         this.position,
         RELEASED_PER_STEP,
@@ -177,7 +180,7 @@ export class ReleasedRetentionJob extends RetentionJob {
   private async purgeSurplus(facilityId: number, kept: number): Promise<number> {
     let total = 0;
     while (!this.stopping) {
-      const removed = await this.releases.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
+      const removed = await this.released.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
       total += removed;
       if (removed < SURPLUS_BATCH) break;
     }

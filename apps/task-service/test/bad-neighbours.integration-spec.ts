@@ -8,7 +8,7 @@ import { InstanceAlignmentJob } from '../src/recurring-generation/instance-align
 import { GenerationPositionsJob } from '../src/reconciliation/generation-positions.job';
 import { InstanceRetentionJob, ReleasedRetentionJob, TemplateRetentionJob } from '../src/retention.job';
 import { SchedulerService } from '../src/scheduler/scheduler.service';
-import { EndedSchedulesJob } from '../src/schedules/ended-schedules.job';
+import { EndedSchedulesJob } from '../src/recurring-generation/ended-schedules.job';
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 

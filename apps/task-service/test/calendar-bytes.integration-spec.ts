@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
-import { GeneratingSchedulesRepository } from '../src/schedules/generating-schedules.repository';
+import { GeneratingSchedulesRepository } from '../src/stored-schedules/generating-schedules.repository';
 import { PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 

@@ -4,9 +4,9 @@ import type { DataSource } from 'typeorm';
 import { Template } from '../src/instances/template.entity';
 import { TemplatesRepository } from '../src/instances/templates.repository';
 import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
-import { RemovedSchedulesRepository } from '../src/schedules/removed-schedules.repository';
-import { Schedule } from '../src/schedules/schedule.entity';
-import type { ScheduleStatus } from '../src/schedules/schedule.entity';
+import { RemovedSchedulesRepository } from '../src/stored-schedules/removed-schedules.repository';
+import { Schedule } from '../src/stored-schedules/schedule.entity';
+import type { ScheduleStatus } from '../src/stored-schedules/schedule-states';
 import {
   fillBusyFacilities,
   fillFacilityWithRemoved,

@@ -5,7 +5,10 @@ import { createTestDatabase } from '@platform/testing';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { ENTITIES } from '../src/database-layout';
-import { type FacilityStep, ReleasesRepository } from '../src/instances/releases.repository';
+import {
+  type FacilityStep,
+  ReleasedInstancesRepository,
+} from '../src/instances/released-instances.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
 import { loadTaskServiceConfig } from '../src/config';
@@ -393,11 +396,11 @@ describe('retention of', () => {
          FROM generate_series(1, $2::int) AS n`,
           [facilityId, facilityId === 72 ? 500 : 1_200],
         );
-      const releases = service.app.get(ReleasesRepository);
+      const released = service.app.get(ReleasedInstancesRepository);
       const walk = async (entries: number) => {
         const steps: (readonly number[])[] = [];
         for (let after: number | null = 70; after !== null;) {
-          const { withMore, last }: FacilityStep = await releases.facilitiesWithMore(1_000, after, entries);
+          const { withMore, last }: FacilityStep = await released.facilitiesWithMore(1_000, after, entries);
           steps.push(withMore.filter((facilityId) => facilities.includes(facilityId)));
           after = last !== null && last < 74 ? last : null;
         }

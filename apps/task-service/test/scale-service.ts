@@ -6,8 +6,8 @@ import { TaskInstance } from '../src/instances/instance.entity';
 import { InstancesRepository } from '../src/instances/instances.repository';
 import { OutboxMessage } from '../src/outbound/outbox-message.entity';
 import { OutboxRepository } from '../src/outbound/outbox.repository';
-import { Schedule } from '../src/schedules/schedule.entity';
-import { SchedulesRepository } from '../src/schedules/schedules.repository';
+import { Schedule } from '../src/stored-schedules/schedule.entity';
+import { SchedulesRepository } from '../src/stored-schedules/schedules.repository';
 
 const settings = { schema: SCHEMA, applicationName: 'scale', entities: ENTITIES, migrations: MIGRATIONS };
 

@@ -3,16 +3,18 @@ import { describeStatementsAtScale, scaleRows } from '@platform/testing';
 import type { HotStatement } from '@platform/testing';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { InstanceListing } from '../src/instances/instances.repository';
-import { Release } from '../src/instances/release.entity';
-import { ReleasesRepository } from '../src/instances/releases.repository';
+import { Release } from '../src/stored-schedules/release.entity';
+import { TaskInstance } from '../src/instances/instance.entity';
+import { ReleasedInstancesRepository } from '../src/instances/released-instances.repository';
+import { ReleasesRepository } from '../src/stored-schedules/releases.repository';
 import { Template } from '../src/instances/template.entity';
 import { TemplatesRepository } from '../src/instances/templates.repository';
 import { messageTypesOf } from '../src/outbound/outbound-event';
 import { ReconciliationRepository } from '../src/reconciliation/reconciliation.repository';
 import { Trigger } from '../src/scheduler/trigger.entity';
 import { TriggersRepository } from '../src/scheduler/triggers.repository';
-import { GeneratingSchedulesRepository } from '../src/schedules/generating-schedules.repository';
-import { Schedule } from '../src/schedules/schedule.entity';
+import { GeneratingSchedulesRepository } from '../src/stored-schedules/generating-schedules.repository';
+import { Schedule } from '../src/stored-schedules/schedule.entity';
 import { scaleRowsOfTasks, scheduleIdOf } from './scale-rows';
 import { CREATE, connect, instances, outbox, outboxMessage, schedules } from './scale-service';
 import { migrate } from './task-fixture';
@@ -30,6 +32,7 @@ const FILLED_PARTITIONS = Array.from({ length: 15 }, (_, partition) => partition
 
 const generating = (d: DataSource) => new GeneratingSchedulesRepository(d.getRepository(Schedule));
 const releases = (d: DataSource) => new ReleasesRepository(d.getRepository(Release));
+const released = (d: DataSource) => new ReleasedInstancesRepository(d.getRepository(TaskInstance));
 const templates = (d: DataSource) => new TemplatesRepository(d.getRepository(Template));
 const triggers = (d: DataSource) => new TriggersRepository(d.getRepository(Trigger));
 
@@ -282,7 +285,7 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: inTransaction((m, d) => releases(d).lockNext(m, [])),
   },
   { name: 'read the backlog of releases', pages: 20, work: (d) => releases(d).readBacklog() },
-  { name: 'purge old released instances', pages: 100, work: (d) => releases(d).forgetOld(30, 1_000) },
+  { name: 'purge old released instances', pages: 100, work: (d) => released(d).forgetOld(30, 1_000) },
   { name: 'purge unused templates, without any', pages: 20, work: (d) => templates(d).forgetUnused(1_000) },
   {
     name: 'find schedules that may have ended, without any',

@@ -2,7 +2,7 @@ import { Metrics } from '@platform/service-defaults';
 import { eventually } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import { InstanceGenerationService } from '../src/recurring-generation/instance-generation.service';
-import { EndedSchedulesJob } from '../src/schedules/ended-schedules.job';
+import { EndedSchedulesJob } from '../src/recurring-generation/ended-schedules.job';
 import { CUSTOMER, PARTNER, startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 

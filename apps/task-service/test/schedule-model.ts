@@ -1,4 +1,4 @@
-import { dueBetween, recurrenceOf } from '../src/schedules/recurrence';
+import { dueBetween, recurrenceOf } from '../src/recurrence/recurrence';
 
 const DAY_MS = 86_400_000;
 const HORIZON_MS = 30 * DAY_MS;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { INSTANCE_TRANSITIONS } from '../src/instances/instance.entity';
-import { SCHEDULE_TRANSITIONS } from '../src/schedules/schedule.entity';
+import { SCHEDULE_TRANSITIONS } from '../src/stored-schedules/schedule-states';
 
 const PAGE = readFileSync(resolve(__dirname, '../../../docs/task-states.md'), 'utf8');
 

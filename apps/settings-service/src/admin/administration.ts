@@ -8,7 +8,8 @@ import { databaseAdvice } from '@platform/database';
 import { CommandError, ConfigError, textWriter } from '@platform/service-defaults';
 import { CommanderError } from 'commander';
 import { loadSettingsAdminConfig } from '../config';
-import { SettingError } from '../settings/setting-problems.filter';
+import { SettingError } from '../settings/setting-error';
+import { SETTING_PROBLEMS } from '../settings/setting-problems';
 import type { AuditTrail } from '../settings/write-request';
 import { adminProgram } from './command-line';
 import type { AdminCommand } from './command-line';
@@ -196,7 +197,7 @@ function observerOf(
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof SettingLineError || error instanceof CommandError)
     return error.message;
-  if (error instanceof SettingError && error.problem.detail !== undefined) return error.problem.detail;
+  if (error instanceof SettingError) return SETTING_PROBLEMS[error.reason].detail;
   const { code, path, message } = error as NodeJS.ErrnoException;
   if (path !== undefined && code !== undefined) return `${path}: ${code}`;
   if (code === 'EPIPE' || code === 'ENOSPC') return `the output cannot be written (${code})`;

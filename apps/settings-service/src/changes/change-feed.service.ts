@@ -4,7 +4,7 @@ import { CLOCK, Metrics, ShutdownRegistry } from '@platform/service-defaults';
 import { MINUTE_MS, SECOND_MS, sleep, withTimeout } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
-import { SettingError } from '../settings/setting-problems.filter';
+import { SettingError } from '../settings/setting-error';
 import { ChangeLog, RETAINED_CHANGES, isSameChange, markOf, pageAfter } from './change-log';
 import type { Change, ChangePage, PollResult, Mark, Position } from './change-log';
 import { ChangesRepository, POLL_ROW_LIMIT } from './changes.repository';

@@ -20,7 +20,9 @@ import { CLOCK, SignedCursor, entityTag } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { SettingError, SettingProblemResponse } from '../settings/setting-problems.filter';
+import { SettingError } from '../settings/setting-error';
+import { SETTING_PROBLEMS } from '../settings/setting-problems';
+import { SettingProblemResponse } from '../settings/setting-problems.filter';
 import { requireInternalPartner } from '../settings/setting-request.decorator';
 import type { Change, ChangePage, Position } from './change-log';
 import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
@@ -38,7 +40,7 @@ type TokenContent = [
 ];
 
 function refusal(reason: 'too-many-watchers' | 'changes-not-settled') {
-  const { type, title = reason, detail } = new SettingError(reason).problem;
+  const { type, title, detail } = SETTING_PROBLEMS[reason];
   return { summary: title, type, title, detail, instance: '/platform/v1/changes' };
 }
 

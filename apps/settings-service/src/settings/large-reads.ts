@@ -1,7 +1,7 @@
 import type { Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import type { Counter } from 'prom-client';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 
 /**
  * Maximum bytes of values in one response; a single larger value is still returned. Without it, 1,000 values

@@ -7,7 +7,7 @@ import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { PastSettingsRepository } from './past-settings.repository';
 import type { DifferentSetting, RestoredSetting, SubsystemRestoration } from './restoration';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 import { START } from './settings-page';
 import { LOCK_WAIT_MS, SlowWork } from './slow-work';
 import { WriteAllowance } from './write-allowance';

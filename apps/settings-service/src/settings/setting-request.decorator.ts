@@ -3,19 +3,28 @@ import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { FORBIDDEN, callerOf } from '@platform/access-tokens';
 import type { AuthenticatedRequest } from '@platform/access-tokens';
-import { ApiHeader, ApiHeaders, ApiParam, ApiQuery, ApiResponse, ProblemResponse } from '@platform/open-api';
+import {
+  ApiHeader,
+  ApiHeaders,
+  ApiOkResponse,
+  ApiParam,
+  ApiQuery,
+  ApiResponse,
+  ProblemResponse,
+} from '@platform/open-api';
 import { Persona, hasPersona } from '@platform/personas';
-import { ProblemException, entityTagsOf, isConditional, problems } from '@platform/service-defaults';
+import { ProblemException, isConditional, problems } from '@platform/service-defaults';
 import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Preconditions } from '@platform/service-defaults';
+import { conditionsOf } from './conditions';
 import { instant } from './instant';
 import { JsonSyntaxError } from './json-scanner';
 import type { SettingKey } from './setting-key';
 import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
 import type { JsonText } from './setting-value';
-import { READ_HEADERS } from './setting.dto';
+import { HEADERS, INVOICE_DAY, PlatformSettingDto, READ_HEADERS } from './setting.dto';
 import { writeRequest } from './write-request';
 import type { WriteHeaders, WriteRequest } from './write-request';
 
@@ -150,17 +159,6 @@ function nameOf(request: FastifyRequest, parameter: string): SettingName {
 }
 
 /**
- * Parses If-Match and If-None-Match.
- * @throws {ProblemException} 400 if one is malformed: ignoring a condition could lose a write
- */
-export function conditionsOf({ headers }: FastifyRequest): Preconditions {
-  return {
-    ifMatch: entityTagsOf('If-Match', headers['if-match']),
-    ifNoneMatch: entityTagsOf('If-None-Match', headers['if-none-match']),
-  };
-}
-
-/**
  * Keeps JSON bodies as the bytes that were sent, because a parsed value cannot be stored exactly as it was
  * written.
  */
@@ -256,3 +254,12 @@ export function ReadResponses(): MethodDecorator {
     InvalidRequestResponse(),
   );
 }
+
+/** Documents the response to every successful write. */
+export const WrittenResponse = (): MethodDecorator =>
+  ApiOkResponse({
+    description: 'The setting as it was written.',
+    type: PlatformSettingDto.Output,
+    examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
+    headers: HEADERS.etag,
+  });

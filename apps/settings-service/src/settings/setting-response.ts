@@ -1,22 +1,14 @@
 import { hash } from 'node:crypto';
-import { ApiOkResponse } from '@platform/open-api';
 import { entityTag, isNotModified, sendJsonText } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import type { Preconditions, Revision } from '@platform/service-defaults';
+import { conditionsOf } from './conditions';
 import type { NamedEntry, ListedEntry, RecordedWrite } from './history-entry.entity';
 import type { SettingKey } from './setting-key';
-import { conditionsOf } from './setting-request.decorator';
-import { HEADERS, INVOICE_DAY, PlatformSettingDto, REVALIDATE } from './setting.dto';
 import type { CurrentSetting, FoundSetting, StoredSetting } from './setting.entity';
 
-/** Documents the response to every successful write. */
-export const WrittenResponse = (): MethodDecorator =>
-  ApiOkResponse({
-    description: 'The setting as it was written.',
-    type: PlatformSettingDto.Output,
-    examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
-    headers: HEADERS.etag,
-  });
+/** A cache must revalidate before every use, so that a read after an acknowledged write sees it. */
+export const REVALIDATE = 'private, no-cache';
 
 /** Responds to a read: 304 if the reader has this revision, else 200 with the text that `print` returns. */
 export function sendSetting(

@@ -1,6 +1,7 @@
 import { NEXT_PAGE_KEY_DESCRIPTION, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
+import { REVALIDATE } from './setting-response';
 
 export class PageQuery extends createZodDto(z.object({ pageKey: pageKeyQuery, pageSize: pageSizeQuery })) {}
 
@@ -87,9 +88,6 @@ export const ENTRY = {
   occurredAt: '2026-03-02T09:15:00.123456Z',
   requestId: '4bf92f3577b34da6a3ce929d0e0e4736',
 };
-
-// A cache must revalidate before every use, so that a read after an acknowledged write sees it.
-export const REVALIDATE = 'private, no-cache';
 
 export const HEADERS = {
   etag: {

@@ -12,10 +12,11 @@ import {
   KeyOfSetting,
   SettingPath,
   WriteConditions,
+  WrittenResponse,
   ReadResponses,
   writeRequestOf,
 } from './setting-request.decorator';
-import { WrittenResponse, historyPageJson, sendPage, sendWritten } from './setting-response';
+import { historyPageJson, sendPage, sendWritten } from './setting-response';
 import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';

@@ -9,13 +9,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BatchedSettingsRepository } from './batched-settings.repository';
 import { PageAtQuery } from './past.dto';
 import { PastSettingsRepository } from './past-settings.repository';
+import { SettingError } from './setting-error';
 import type { SettingKey } from './setting-key';
-import {
-  InvalidValueResponse,
-  SettingError,
-  SettingProblemResponse,
-  WriteRefusals,
-} from './setting-problems.filter';
+import { InvalidValueResponse, SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import {
   AtInstant,
   InvalidRequestResponse,
@@ -23,6 +19,7 @@ import {
   Subsystem,
   SubsystemPath,
   WriteConditions,
+  WrittenResponse,
   ReadResponses,
   readingOf,
   requireInternalPartner,
@@ -31,7 +28,6 @@ import {
 } from './setting-request.decorator';
 import type { SettingRead } from './setting-request.decorator';
 import {
-  WrittenResponse,
   platformSettingJson,
   sendPage,
   sendSetting,

@@ -12,7 +12,7 @@ import { isWriteOf } from './history-entry.entity';
 import type { EarlierWrite, RecordedWrite } from './history-entry.entity';
 import { settingKeyText } from './setting-key';
 import type { SettingKey } from './setting-key';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 import type { JsonText } from './setting-value';
 import { SettingsRepository } from './settings.repository';
 import { SHORT_LOCK_WAIT_MS, SlowWork } from './slow-work';

@@ -3,7 +3,7 @@ import { CLOCK, Metrics } from '@platform/service-defaults';
 import { SECOND_MS, sleep } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 import { SettledPastRepository } from './settled-past.repository';
 
 /** Longest time that a read of the past waits for its instant to settle. */

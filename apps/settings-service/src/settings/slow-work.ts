@@ -2,7 +2,7 @@ import { TURN_BOUNDS, Turns, isLockTimeout } from '@platform/database';
 import type { Share, TurnBound } from '@platform/database';
 import type { Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 import type { SettingKey } from './setting-key';
 import { settingKeyText } from './setting-key';
 

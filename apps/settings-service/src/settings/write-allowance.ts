@@ -2,7 +2,7 @@ import type { Metrics } from '@platform/service-defaults';
 import { HOUR_MS } from '@platform/time';
 import type { Clock } from '@platform/time';
 import type { Counter } from 'prom-client';
-import { SettingError } from './setting-problems.filter';
+import { SettingError } from './setting-error';
 
 /**
  * Estimated bytes of a history entry besides its value: the row, and its entries in eight indexes including

@@ -8,7 +8,7 @@ import { tracedFetch } from '@platform/service-defaults';
 import { z } from 'zod';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import type { RoutePersonas } from './route-personas';
 
 /** The facilities that a caller may read and change: all, or those listed. */

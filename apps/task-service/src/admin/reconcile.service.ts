@@ -3,8 +3,8 @@ import { TaskInstance } from '../instances/instance.entity';
 import { InstancesRepository } from '../instances/instances.repository';
 import { SYSTEM_CLOCK } from '@platform/time';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { Release } from '../instances/release.entity';
-import { ReleasesRepository } from '../instances/releases.repository';
+import { Release } from '../stored-schedules/release.entity';
+import { ReleasesRepository } from '../stored-schedules/releases.repository';
 import { OutboxMessage } from '../outbound/outbox-message.entity';
 import { OutboxRepository } from '../outbound/outbox.repository';
 import { GenerationPositionsRepository } from '../reconciliation/generation-positions.repository';
@@ -12,10 +12,11 @@ import { GenerationPositions } from '../reconciliation/generation-positions.serv
 import { ReconciliationRepository } from '../reconciliation/reconciliation.repository';
 import { ReconciliationService } from '../reconciliation/reconciliation.service';
 import { Trigger } from '../scheduler/trigger.entity';
+import { TriggerPositionsRepository } from '../scheduler/trigger-positions.repository';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
-import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
-import { Schedule } from '../schedules/schedule.entity';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
+import { Schedule } from '../stored-schedules/schedule.entity';
 import type { OutputRow } from './admin-output';
 import type { AdminCommand } from './command-line';
 import { withDatabase } from './parked-messages.service';
@@ -30,8 +31,10 @@ export function reconcile(
   progress: (examined: number) => void,
 ): Promise<OutputRow[]> {
   return withDatabase(config.DATABASE_URL, async (dataSource) => {
+    const schedules = new GeneratingSchedulesRepository(dataSource.getRepository(Schedule));
     const service = new ReconciliationService(
       new ReconciliationRepository(dataSource),
+      schedules,
       // No wake-up: the relay of a running replica finds stored events at its next poll.
       new OutboundProxy(
         dataSource,
@@ -44,20 +47,22 @@ export function reconcile(
       new InstanceAlignmentService(
         new InstancesRepository(dataSource.getRepository(TaskInstance)),
         new ReleasesRepository(dataSource.getRepository(Release)),
-        new GeneratingSchedulesRepository(dataSource.getRepository(Schedule)),
+        schedules,
       ),
       config,
     );
     const options = { applies: !isDryRun, graceMinutes: 0, waits: true, progress };
     const positions = new GenerationPositions(
       new GenerationPositionsRepository(dataSource),
+      schedules,
       new TriggersRepository(dataSource.getRepository(Trigger)),
+      new TriggerPositionsRepository(dataSource),
       config,
     );
     // Runs first: `reconcileSchedules` then finds the instances that are missing below a position it resets.
     const misplaced = await positions.reconcile(options);
-    const schedules = await service.reconcileSchedules(options);
-    return [...misplaced, ...schedules, ...(await service.findLeftovers())].map((finding) => ({
+    const inconsistent = await service.reconcileSchedules(options);
+    return [...misplaced, ...inconsistent, ...(await service.findLeftovers())].map((finding) => ({
       ...finding,
     }));
   });

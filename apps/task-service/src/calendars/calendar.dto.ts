@@ -1,9 +1,8 @@
-import { entityTag, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
-import type { FastifyReply } from 'fastify';
+import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { identifier, identifierText, instant, nextPageKey, text } from '../fields/fields';
-import { type Calendar, calendarRevision } from './calendar.entity';
+import type { Calendar } from './calendar.entity';
 
 export const CALENDAR_ID = '0198f2c6-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 /** Maximum excluded dates of a calendar: ten years of days. */
@@ -47,12 +46,6 @@ export class CalendarDto extends createZodDto(calendar) {}
 export class CalendarPageDto extends createZodDto(
   z.object({ calendars: z.array(calendar), nextPageKey }).meta({ id: 'CalendarPage' }),
 ) {}
-
-/** Sets the ETag header and returns the body of the response. */
-export function calendarResponse(reply: FastifyReply, calendar: Calendar): CalendarDto {
-  void reply.header('etag', entityTag(calendarRevision(calendar)));
-  return calendarBody(calendar);
-}
 
 export const ETAG = {
   ETag: {

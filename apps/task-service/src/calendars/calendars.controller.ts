@@ -22,13 +22,14 @@ import {
   PagedQuery,
 } from '@platform/open-api';
 import { Persona } from '@platform/personas';
-import { entityTagsOf, type Preconditions } from '@platform/service-defaults';
+import { entityTag, entityTagsOf, type Preconditions } from '@platform/service-defaults';
 import type { FastifyReply } from 'fastify';
 import type { EntityManager } from 'typeorm';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
-import { InvalidFieldResponse, TaskError, TaskProblemResponse } from '../problems/task-problem.filter';
-import { ChangeSlots } from '../schedules/change-slots.service';
+import { TaskError } from '../problems/task-error';
+import { InvalidFieldResponse, TaskProblemResponse } from '../problems/task-problem.filter';
+import { ChangeSlots } from '../turns/change-slots.service';
 import { BoundedChange } from '../turns/bounded-change.decorator';
 import { BoundedRead } from '../turns/bounded-read.decorator';
 import {
@@ -41,9 +42,8 @@ import {
   ListCalendarsDto,
   PutCalendarDto,
   calendarBody,
-  calendarResponse,
 } from './calendar.dto';
-import type { Calendar } from './calendar.entity';
+import { type Calendar, calendarRevision } from './calendar.entity';
 import { CalendarRemovalService } from './calendar-removal.service';
 import { CalendarRolloutService } from './calendar-rollout.service';
 import { CalendarsRepository } from './calendars.repository';
@@ -209,4 +209,10 @@ export class CalendarsController {
     const isDeleted = await this.slots.run(id, caller, () => this.removal.delete(id, conditions));
     if (!isDeleted) throw new TaskError('calendar-not-found');
   }
+}
+
+/** Sets the ETag header and returns the body of the response. */
+function calendarResponse(reply: FastifyReply, calendar: Calendar): CalendarDto {
+  void reply.header('etag', entityTag(calendarRevision(calendar)));
+  return calendarBody(calendar);
 }

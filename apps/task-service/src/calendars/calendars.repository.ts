@@ -4,8 +4,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { mayWrite, type Preconditions } from '@platform/service-defaults';
 import { MoreThan, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { TaskError } from '../problems/task-problem.filter';
-import { Schedule } from '../schedules/schedule.entity';
+import { TaskError } from '../problems/task-error';
 import { Calendar, calendarRevision } from './calendar.entity';
 
 // Hand-written SQL: returns no row if another transaction has created the calendar.
@@ -32,20 +31,6 @@ const REPLACE = `
     changed_at AS "changedAt"
   FROM replaced`;
 
-// Hand-written SQL: reads at most $2 schedules by the index of a calendar's schedules. Changes nothing if one
-// of the calendar's schedules is not removed, which a separate index finds.
-const CLEAR_REFERENCES = `
-  WITH in_use AS MATERIALIZED (
-    SELECT 1 FROM task.schedules WHERE calendar_id = $1 AND status <> 'Removed' LIMIT 1
-  ), page AS MATERIALIZED (
-    SELECT schedule_id FROM task.schedules WHERE calendar_id = $1 AND NOT EXISTS (SELECT 1 FROM in_use)
-    ORDER BY facility_id LIMIT $2
-  ), forgetting AS (
-    UPDATE task.schedules SET calendar_id = NULL
-    WHERE schedule_id = ANY (ARRAY(SELECT schedule_id FROM page)) AND calendar_id = $1 AND status = 'Removed'
-  )
-  SELECT (SELECT count(*)::int FROM page) AS read, EXISTS (SELECT 1 FROM in_use) AS "isInUse"`;
-
 /**
  * Attempts to create or lock a calendar. An attempt fails only if another transaction creates the calendar
  * between the read and the insert. For another failure it must also be deleted again.
@@ -64,8 +49,9 @@ export interface StoredCalendar {
 export class CalendarsRepository {
   constructor(@InjectRepository(Calendar) private readonly calendars: Repository<Calendar>) {}
 
-  find(calendarId: string): Promise<Calendar | null> {
-    return this.calendars.findOneBy({ calendarId });
+  /** Returns a calendar, or null. Reads in the transaction of `manager` if given. */
+  find(calendarId: string, manager = this.calendars.manager): Promise<Calendar | null> {
+    return manager.findOneBy(Calendar, { calendarId });
   }
 
   /**
@@ -114,60 +100,20 @@ export class CalendarsRepository {
   }
 
   /**
-   * Clears the calendar, which is not locked, from at most `limit` removed schedules. Returns `more` if
-   * further ones may name it.
-   * @throws {TaskError} calendar-changed; calendar-in-use if a schedule that is not removed names it
-   */
-  async clearReferences(
-    manager: EntityManager,
-    { calendarId, conditions, limit }: { calendarId: string; conditions: Preconditions; limit: number },
-  ): Promise<'absent' | 'more' | 'done'> {
-    const found = await manager.findOneBy(Calendar, { calendarId });
-    if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
-      throw new TaskError('calendar-changed');
-    if (!found) return 'absent';
-    const rows = await manager.query<{ read: number; isInUse: boolean }[]>(CLEAR_REFERENCES, [
-      calendarId,
-      limit,
-    ]);
-    if (rows[0]?.isInUse) throw new TaskError('calendar-in-use');
-    return rows[0]?.read === limit ? 'more' : 'done';
-  }
-
-  /**
-   * Deletes a calendar that no schedule names. Returns `named` if a removed schedule still names it.
-   * @param attempt `mayBeDeleted`: an earlier attempt, whose commit was not confirmed, may have deleted it
-   * @throws {TaskError} calendar-changed, outcome-unknown; calendar-in-use if a schedule that is not removed
-   * names it
-   */
-  async delete(
-    manager: EntityManager,
-    calendarId: string,
-    { conditions, mayBeDeleted }: { conditions: Preconditions; mayBeDeleted: boolean },
-  ): Promise<'absent' | 'named' | 'deleted'> {
-    // The lock keeps other transactions from creating schedules that name it.
-    const found = await this.lock(manager, calendarId, 'pessimistic_write');
-    if (found === null && mayBeDeleted) return 'deleted';
-    if (!mayWrite(conditions, found === null ? null : calendarRevision(found)))
-      throw changedError(mayBeDeleted);
-    if (!found) return 'absent';
-    const naming = await manager.findOneBy(Schedule, { calendarId });
-    if (naming !== null && naming.status !== 'Removed') throw new TaskError('calendar-in-use');
-    if (naming !== null) return 'named';
-    await manager.delete(Calendar, { calendarId });
-    return 'deleted';
-  }
-
-  /**
    * Locks a calendar.
    * @param mode `for_no_key_update` for a change: other transactions may still create schedules that name it
    */
-  private lock(
+  lock(
     manager: EntityManager,
     calendarId: string,
     mode: 'for_no_key_update' | 'pessimistic_write',
   ): Promise<Calendar | null> {
     return manager.findOne(Calendar, { where: { calendarId }, lock: { mode } });
+  }
+
+  /** Deletes a locked calendar that no schedule names. */
+  async delete(manager: EntityManager, calendarId: string): Promise<void> {
+    await manager.delete(Calendar, { calendarId });
   }
 }
 
@@ -175,7 +121,7 @@ export class CalendarsRepository {
  * Returns the error of an `If-Match` or `If-None-Match` that does not hold. If an earlier attempt may have
  * been committed, the outcome is unknown.
  */
-function changedError(isUnconfirmed: boolean): TaskError {
+export function changedError(isUnconfirmed: boolean): TaskError {
   return isUnconfirmed
     ? new TaskError('outcome-unknown', { retryAfterSeconds: 1 })
     : new TaskError('calendar-changed');

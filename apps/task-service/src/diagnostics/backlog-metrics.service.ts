@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@platform/service-defaults';
-import { ReleasesRepository } from '../instances/releases.repository';
-import type { ReleaseBacklog } from '../instances/releases.repository';
+import { ReleasesRepository } from '../stored-schedules/releases.repository';
+import type { ReleaseBacklog } from '../stored-schedules/releases.repository';
 import type { OutboxBacklog } from '../outbound/outbox.repository';
 import { RelayPass } from '../outbound/relay-pass.service';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import type { TriggerBacklog } from '../scheduler/triggers.repository';
-import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
 
 const OUTBOX_GAUGES = [
   ['task_outbox_waiting', 'Events in the message store, counted up to 10,000', 'waiting'],

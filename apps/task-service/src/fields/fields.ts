@@ -1,7 +1,7 @@
 import type { ColumnOptions } from 'typeorm';
 import { z } from 'zod';
 import { NEXT_PAGE_KEY_DESCRIPTION } from '@platform/service-defaults';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 
 // PostgreSQL text can store neither U+0000 nor lone surrogates. The other control characters are rejected
 // because they make logs misleading.
@@ -78,6 +78,11 @@ export const actor = z
     }),
   })
   .meta({ id: 'Actor', description: 'Who issued the command.' });
+
+/** Returns the response member of a template, which is stored as JSON text. */
+export function templateBody(template: string | null): Record<string, unknown> | null {
+  return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
+}
 
 export const IVY = { personId: null, name: 'Ivy Internal', persona: 1 };
 

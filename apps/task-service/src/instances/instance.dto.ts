@@ -9,9 +9,9 @@ import {
   identifier,
   instant as instantField,
   nextPageKey,
+  templateBody,
   text,
 } from '../fields/fields';
-import { templateBody } from '../schedules/schedule.dto';
 import { CANCELLATION_CAUSES, INSTANCE_STATUSES } from './instance.entity';
 import type { TaskInstance } from './instance.entity';
 

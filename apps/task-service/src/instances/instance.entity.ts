@@ -1,6 +1,7 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryGeneratedColumn, Unique } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
-import { Schedule } from '../schedules/schedule.entity';
+import { RELEASE_CAUSES } from '../stored-schedules/release.entity';
+import { Schedule } from '../stored-schedules/schedule.entity';
 
 /** States of a task instance: Pending → Completed | Cancelled. Source: docs/spec-gaps.md. */
 export const INSTANCE_STATUSES = ['Pending', 'Completed', 'Cancelled'] as const;
@@ -11,7 +12,7 @@ export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
  * by a person keeps the instant occupied: nothing is generated for it again. Any other releases the instant.
  * Source: docs/spec-gaps.md.
  */
-export const CANCELLATION_CAUSES = ['Person', 'Update', 'Pause', 'Removal', 'Calendar'] as const;
+export const CANCELLATION_CAUSES = ['Person', ...RELEASE_CAUSES] as const;
 export type CancellationCause = (typeof CANCELLATION_CAUSES)[number];
 
 /**

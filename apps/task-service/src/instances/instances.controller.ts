@@ -6,10 +6,10 @@ import { validatedBy } from '@platform/service-defaults';
 import { CallerScope } from '../access/caller-scope.service';
 import { MANAGERS, PERFORMERS } from '../access/route-personas';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
+import { TaskError } from '../problems/task-error';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
-  TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { BoundedChange } from '../turns/bounded-change.decorator';

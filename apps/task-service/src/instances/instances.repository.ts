@@ -5,7 +5,7 @@ import { In, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import type { FacilityScope } from '../access/caller-scope.service';
 import { fewOf, pageOfFewRanges, pageOfManyRanges } from '../paging/page-of-ranges';
-import { databaseNow } from './database-now.repository';
+import { databaseNow } from '../stored-schedules/database-now.repository';
 import { INSTANCE_STATUSES, TaskInstance } from './instance.entity';
 import type { CancellationCause, InstanceStatus } from './instance.entity';
 import { Template } from './template.entity';

@@ -9,6 +9,7 @@ import {
 import { ProblemResponse, RESPONSE_HEADERS } from '@platform/open-api';
 import { ProblemDetailsFilter, problems } from '@platform/service-defaults';
 import type { Problem } from '@platform/service-defaults';
+import { TaskError, type TaskErrorReason } from './task-error';
 
 /** Limits that a well-formed request may exceed: status 422, each with its own type. */
 const LIMITS = {
@@ -31,7 +32,7 @@ const limitProblem = ([name, detail]: [string, string]) => [
 const SPAN_TOO_LONG = { to: ['must be at most ten years after from'] };
 const END_IN_THE_PAST = { endDate: ['must not be in the past'] };
 
-/** Reasons for which the service rejects a request, and their responses. */
+/** The response for every reason of a TaskError. */
 const TASK_PROBLEMS = {
   ...(Object.fromEntries(Object.entries(LIMITS).map(limitProblem)) as Record<
     keyof typeof LIMITS,
@@ -114,23 +115,7 @@ const TASK_PROBLEMS = {
     detail: 'The facilities of the caller cannot be read right now.',
     headers: { 'Retry-After': '1' },
   },
-} as const satisfies Record<string, Problem>;
-
-export type TaskErrorReason = keyof typeof TASK_PROBLEMS;
-
-export class TaskError extends Error {
-  override readonly name = 'TaskError';
-  /** Seconds after which the request may succeed; null if unknown. */
-  readonly retryAfterSeconds: number | null;
-
-  constructor(
-    readonly reason: TaskErrorReason,
-    { retryAfterSeconds, ...options }: ErrorOptions & { retryAfterSeconds?: number } = {},
-  ) {
-    super(reason, options);
-    this.retryAfterSeconds = retryAfterSeconds ?? null;
-  }
-}
+} as const satisfies Record<TaskErrorReason, Problem>;
 
 // Details of the problems for a caller whose request over the bus got no reply.
 export const NO_REPLY = 'No reply came over the bus in time.';

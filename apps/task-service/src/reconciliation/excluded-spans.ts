@@ -1,5 +1,5 @@
 import { DAY_MS } from '@platform/time';
-import { instantOfWallTime, timeZone, TimeZoneError, type TimeZone } from '../schedules/time-zone';
+import { instantOfWallTime, timeZone, TimeZoneError, type TimeZone } from '../recurrence/time-zone';
 import type { ExaminedSchedule, ScheduleSpan } from './reconciliation.repository';
 
 type Span = Omit<ScheduleSpan, 'scheduleId'>;

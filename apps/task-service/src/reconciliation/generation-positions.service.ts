@@ -4,10 +4,12 @@ import { DAY_MS } from '@platform/time';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { errorText } from '../outbound/publish-failure';
 import { findSecondFire, nextFireAfter } from '../scheduler/due-fire';
+import { TriggerPositionsRepository } from '../scheduler/trigger-positions.repository';
 import { TriggersRepository } from '../scheduler/triggers.repository';
-import { parseCronExpression } from '../schedules/cron-expression';
-import { dueBetween, recurrenceOf } from '../schedules/recurrence';
-import { timeZone } from '../schedules/time-zone';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
+import { parseCronExpression } from '../recurrence/cron-expression';
+import { dueBetween, recurrenceOf } from '../recurrence/recurrence';
+import { timeZone } from '../recurrence/time-zone';
 import { GenerationPositionsRepository, type PositionedSchedule } from './generation-positions.repository';
 
 /** A position that a wrong clock has left, or a facility for which nothing is generated. */
@@ -44,7 +46,9 @@ const GENERATED_AGAIN = 'generated again with the next fire';
 export class GenerationPositions {
   constructor(
     private readonly positions: GenerationPositionsRepository,
+    private readonly schedules: GeneratingSchedulesRepository,
     private readonly triggers: TriggersRepository,
+    private readonly triggerPositions: TriggerPositionsRepository,
     @Inject(TASK_CONFIG) private readonly config: Pick<TaskServiceConfig, 'GENERATION_HORIZON_DAYS'>,
   ) {}
 
@@ -56,7 +60,7 @@ export class GenerationPositions {
     const findings: PositionFinding[] = [];
     let after: number | null = 0;
     while (after !== null && isStopping?.() !== true) {
-      const page = await this.positions.triggers(after);
+      const page = await this.triggerPositions.nextPage(after);
       const misplaced = page.rows.flatMap((trigger) => {
         const expectedAt = expectedFire(trigger, trigger.now);
         const secondAt = expectedAt === null ? null : expectedFire(trigger, expectedAt);
@@ -64,7 +68,7 @@ export class GenerationPositions {
         // Tolerates one skipped fire: generation covers the time up to the second fire.
         return trigger.nextFireAt > secondAt ? [{ ...trigger, expectedAt }] : [];
       });
-      const refused = applies && misplaced.length > 0 ? await this.positions.moveTriggers(misplaced) : [];
+      const refused = applies && misplaced.length > 0 ? await this.triggerPositions.move(misplaced) : [];
       const failures = new Map(refused.map(({ item, error }) => [item.facilityId, error]));
       for (const { facilityId, expectedAt } of misplaced) {
         if (findings.length >= MAX_FINDINGS) break;
@@ -115,7 +119,7 @@ export class GenerationPositions {
   /** Resets the position of a schedule. Returns the outcome, for the finding. */
   private async resetGenerated(schedule: PositionedSchedule): Promise<string> {
     try {
-      await this.positions.resetGenerated(schedule);
+      await this.schedules.resetGenerated(schedule);
       return GENERATED_AGAIN;
     } catch (error) {
       if (!isStatementFailure(error)) throw error;

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { calendarsOf } from '../schedules/generating-schedules.repository';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { calendarsOf } from '../stored-schedules/generating-schedules.repository';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 
 /** A schedule and its suspected inconsistency. If `suspicion` is null, `excludedDates` is null as well. */
 export interface ExaminedSchedule extends GeneratingSchedule {
@@ -93,11 +93,6 @@ const FIRST_PENDING_IN = `
     ) AS due
   WHERE NOT EXISTS (SELECT 1 FROM task.releases AS release WHERE release.schedule_id = span.schedule_id)`;
 
-// Hand-written SQL: skips a schedule that another transaction has locked.
-const CLEAR_REVISION = `
-  UPDATE task.schedules SET calendar_revision = NULL WHERE schedule_id = (
-    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND status = 'Active' FOR NO KEY UPDATE SKIP LOCKED)`;
-
 const LOCK_INACTIVE = `
   SELECT status FROM task.schedules WHERE schedule_id = $1 AND status <> 'Active' FOR NO KEY UPDATE`;
 
@@ -181,11 +176,6 @@ export class ReconciliationRepository {
       spans.map(({ from }) => from),
       spans.map(({ until }) => until),
     ]);
-  }
-
-  /** Makes generation apply the calendar of an Active schedule again, as if it had changed. */
-  async clearCalendarRevision(manager: EntityManager, scheduleId: string): Promise<void> {
-    await manager.query(CLEAR_REVISION, [scheduleId]);
   }
 
   /** Locks a schedule and returns its status; null if it has become Active. */

@@ -3,16 +3,17 @@ import { inTransaction, isConnectionError, isStatementTimeout } from '@platform/
 import { DAY_MS } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
-import { databaseNow } from '../instances/database-now.repository';
+import { databaseNow } from '../stored-schedules/database-now.repository';
 import { messageTypesOf } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { errorText } from '../outbound/publish-failure';
 import { type GenerationPlans, planGeneration } from '../recurring-generation/generation-plan';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
-import { dueBetween, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
-import { TimeZoneError, timeZone } from '../schedules/time-zone';
+import { CronExpressionError, parseCronExpression } from '../recurrence/cron-expression';
+import { dueBetween, RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
+import { TimeZoneError, timeZone } from '../recurrence/time-zone';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
 import { excludedSpans } from './excluded-spans';
 import {
   type ExaminedSchedule,
@@ -72,6 +73,7 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 export class ReconciliationService {
   constructor(
     private readonly repository: ReconciliationRepository,
+    private readonly schedules: GeneratingSchedulesRepository,
     @Inject(OutboundProxy) private readonly outbound: Pick<OutboundProxy, 'store'>,
     private readonly alignment: InstanceAlignmentService,
     @Inject(TASK_CONFIG) private readonly config: GenerationConfig,
@@ -248,7 +250,7 @@ export class ReconciliationService {
     if (!isOnExcludedDates && (problem !== 'schedule without instances' || requested.has(facilityId)))
       return null;
     return async (manager) => {
-      if (isOnExcludedDates) await this.repository.clearCalendarRevision(manager, scheduleId);
+      if (isOnExcludedDates) await this.schedules.clearCalendarRevision(manager, scheduleId);
       if (requested.has(facilityId)) return;
       // Sends the message that a trigger's fire sends: its consumer generates all missing instances of the
       // facility.

@@ -8,16 +8,16 @@ import type { EntityManager } from 'typeorm';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { InstancesRepository } from '../instances/instances.repository';
 import { runAfterCommit } from '../outbound/after-commit.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { findSecondFire } from '../scheduler/due-fire';
 import { TriggersRepository } from '../scheduler/triggers.repository';
 import {
   GeneratingSchedulesRepository,
   type UngeneratedSchedule,
-} from '../schedules/generating-schedules.repository';
-import { mostOccurrences } from '../schedules/occurrences';
-import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../schedules/recurrence';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+} from '../stored-schedules/generating-schedules.repository';
+import { mostOccurrences } from '../recurrence/occurrences';
+import { countDue, type Recurrence, RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 import {
   countPlanned,
   type GenerationPlans,

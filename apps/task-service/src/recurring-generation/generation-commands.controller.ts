@@ -24,7 +24,7 @@ import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
 import { generationRequested } from '../scheduler/due-fire';
-import { ChangeSlots } from '../schedules/change-slots.service';
+import { ChangeSlots } from '../turns/change-slots.service';
 import { BoundedChange } from '../turns/bounded-change.decorator';
 import {
   GenerateInstancesDto,

@@ -7,8 +7,8 @@ import {
   type Recurrence,
   RecurrenceError,
   recurrenceOf,
-} from '../schedules/recurrence';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+} from '../recurrence/recurrence';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 
 /** Window of one run of generation, by the database's clock. */
 export interface GenerationWindow {

@@ -1,8 +1,8 @@
 import type { Trigger } from '../scheduler/trigger.entity';
-import { CronExpressionError, parseCronExpression } from '../schedules/cron-expression';
-import type { CronExpression } from '../schedules/cron-expression';
-import { TimeZoneError, timeZone } from '../schedules/time-zone';
-import type { TimeZone } from '../schedules/time-zone';
+import { CronExpressionError, parseCronExpression } from '../recurrence/cron-expression';
+import type { CronExpression } from '../recurrence/cron-expression';
+import { TimeZoneError, timeZone } from '../recurrence/time-zone';
+import type { TimeZone } from '../recurrence/time-zone';
 
 /** Cron expression if the request names none: once a day, at night. */
 const DEFAULT_SCHEDULE = '0 2 * * *';

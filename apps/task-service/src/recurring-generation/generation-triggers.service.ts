@@ -21,7 +21,7 @@ import {
   triggerName,
 } from '../scheduler/trigger.entity';
 import { type TriggerPlan, TriggersRepository } from '../scheduler/triggers.repository';
-import { nextOccurrence } from '../schedules/occurrences';
+import { nextOccurrence } from '../recurrence/occurrences';
 import { GenerationRefused, type GenerationRequest, generationSettings } from './generation-settings';
 
 /**

@@ -5,11 +5,11 @@ import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { databaseNow } from '../instances/database-now.repository';
-import { ReleasesRepository } from '../instances/releases.repository';
+import { databaseNow } from '../stored-schedules/database-now.repository';
+import { ReleasesRepository } from '../stored-schedules/releases.repository';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { SchedulesRepository } from '../schedules/schedules.repository';
+import { SchedulesRepository } from '../stored-schedules/schedules.repository';
 import { InstanceAlignmentService } from './instance-alignment.service';
 
 /** Interval in which every replica looks for work. */

@@ -1,13 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Actor } from '@platform/contracts';
 import type { EntityManager } from 'typeorm';
-import type { CancellationCause } from '../instances/instance.entity';
 import { InstancesRepository } from '../instances/instances.repository';
-import type { Release } from '../instances/release.entity';
-import { ReleasesRepository } from '../instances/releases.repository';
-import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
-import { recurrenceOf } from '../schedules/recurrence';
-import type { Schedule } from '../schedules/schedule.entity';
+import type { Release, ReleaseCause } from '../stored-schedules/release.entity';
+import { ReleasesRepository } from '../stored-schedules/releases.repository';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
+import { recurrenceOf } from '../recurrence/recurrence';
+import type { Schedule } from '../stored-schedules/schedule.entity';
 import { planRelease, type Wanted } from './release-plan';
 
 /**
@@ -27,7 +26,7 @@ export type AlignedSchedule = Pick<
 /** A change that must be applied to a schedule's future instances. */
 export interface Alignment {
   readonly schedule: AlignedSchedule;
-  readonly cause: Exclude<CancellationCause, 'Person'>;
+  readonly cause: ReleaseCause;
   /** Null if no person's command is the cause. */
   readonly actor: Actor | null;
   /** When the change was made. Instances due up to then are not changed. */

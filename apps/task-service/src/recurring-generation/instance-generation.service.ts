@@ -5,9 +5,9 @@ import { InstancesRepository, type Occurrence } from '../instances/instances.rep
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
-import { GeneratingSchedulesRepository } from '../schedules/generating-schedules.repository';
-import { isEvaluable } from '../schedules/recurrence';
-import type { GeneratingSchedule } from '../schedules/schedules.repository';
+import { GeneratingSchedulesRepository } from '../stored-schedules/generating-schedules.repository';
+import { isEvaluable } from '../recurrence/recurrence';
+import type { GeneratingSchedule } from '../stored-schedules/generating-schedules.repository';
 import { GenerationBudget } from './generation-budget.service';
 import { type GenerationPlan, type GenerationPlans, planGeneration } from './generation-plan';
 import { InstanceAlignmentService } from './instance-alignment.service';

@@ -1,4 +1,4 @@
-import { recurrenceOf } from '../schedules/recurrence';
+import { recurrenceOf } from '../recurrence/recurrence';
 import { planRelease } from './release-plan';
 
 const NOW = new Date('2026-01-01T12:00:00Z');

@@ -1,4 +1,4 @@
-import { dueBetween, type Recurrence } from '../schedules/recurrence';
+import { dueBetween, type Recurrence } from '../recurrence/recurrence';
 
 /** Which of its future instances a schedule still wants: those at which it is due, all, or none. */
 export type Wanted = Recurrence | 'all' | 'none';

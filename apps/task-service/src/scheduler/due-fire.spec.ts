@@ -1,5 +1,5 @@
-import { parseCronExpression } from '../schedules/cron-expression';
-import { timeZone } from '../schedules/time-zone';
+import { parseCronExpression } from '../recurrence/cron-expression';
+import { timeZone } from '../recurrence/time-zone';
 import {
   MISFIRE_THRESHOLD_SECONDS,
   decideFire,

@@ -1,9 +1,9 @@
 import { TaskInstanceGenerationRequested } from '@platform/contracts';
 import { SECOND_MS } from '@platform/time';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
-import { CronExpressionError, parseCronExpression, type CronExpression } from '../schedules/cron-expression';
-import { countOccurrences, findLatestOccurrence, nextOccurrence } from '../schedules/occurrences';
-import { timeZone, TimeZoneError, type TimeZone } from '../schedules/time-zone';
+import { CronExpressionError, parseCronExpression, type CronExpression } from '../recurrence/cron-expression';
+import { countOccurrences, findLatestOccurrence, nextOccurrence } from '../recurrence/occurrences';
+import { timeZone, TimeZoneError, type TimeZone } from '../recurrence/time-zone';
 import type { Trigger } from './trigger.entity';
 
 /**

@@ -1,9 +1,9 @@
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { instant } from '../fields/fields';
-import { matchesDay } from './cron-expression';
-import type { Recurrence } from './recurrence';
-import { instantsOfWallTime } from './time-zone';
+import { matchesDay } from '../recurrence/cron-expression';
+import type { Recurrence } from '../recurrence/recurrence';
+import { instantsOfWallTime } from '../recurrence/time-zone';
 
 const MAX_OCCURRENCES = 1_000;
 const instantText = z.iso.datetime({ offset: true });

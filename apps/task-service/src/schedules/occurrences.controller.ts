@@ -7,17 +7,22 @@ import { CallerScope } from '../access/caller-scope.service';
 import { MANAGERS } from '../access/route-personas';
 import { CalendarsRepository } from '../calendars/calendars.repository';
 import { withinLimits } from '../fields/fields';
+import { TaskError } from '../problems/task-error';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
-  TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
-import { checkRecurrence, dueBetween, readableRecurrence, type RecurrenceText } from './recurrence';
+import {
+  checkRecurrence,
+  dueBetween,
+  readableRecurrence,
+  type RecurrenceText,
+} from '../recurrence/recurrence';
 import { PreviewScheduleDto, SCHEDULE_ID, ScheduleParams } from './schedule.dto';
-import { SchedulesRepository } from './schedules.repository';
+import { SchedulesRepository } from '../stored-schedules/schedules.repository';
 
 const PATH = `/Schedules/${SCHEDULE_ID}/occurrences`;
 const PREVIEW = '/Schedules/commands/preview';

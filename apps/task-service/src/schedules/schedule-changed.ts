@@ -6,7 +6,8 @@ import {
   ScheduleUpdatedEvent,
 } from '@platform/contracts';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
-import type { Schedule, ScheduleCommand } from './schedule.entity';
+import type { ScheduleCommand } from '../stored-schedules/schedule-states';
+import type { Schedule } from '../stored-schedules/schedule.entity';
 
 const EVENTS = {
   update: ScheduleUpdatedEvent,

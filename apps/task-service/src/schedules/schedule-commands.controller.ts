@@ -25,12 +25,12 @@ import {
   SCHEDULE_ID,
   ScheduleDto,
   ScheduleParams,
-  scheduleResponse,
   UPDATE_EXAMPLES,
   UpdateScheduleDto,
   WEEKLY_ROUND,
 } from './schedule.dto';
-import type { ScheduleCommand, ScheduleStatus } from './schedule.entity';
+import type { ScheduleCommand, ScheduleStatus } from '../stored-schedules/schedule-states';
+import { scheduleResponse } from './schedule-response';
 import { ScheduleLifecycleService } from './schedule-lifecycle.service';
 
 const PATH = `/Schedules/${SCHEDULE_ID}`;

@@ -6,16 +6,21 @@ import { type EntityTags, mayWrite } from '@platform/service-defaults';
 import type { EntityManager } from 'typeorm';
 import { actorOf, CallerScope, type FacilityScope, isWithinScope } from '../access/caller-scope.service';
 import { MANAGERS } from '../access/route-personas';
-import { databaseNow } from '../instances/database-now.repository';
+import { databaseNow } from '../stored-schedules/database-now.repository';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { InstanceAlignmentService } from '../recurring-generation/instance-alignment.service';
 import { InstanceGenerationService } from '../recurring-generation/instance-generation.service';
 import { scheduleChanged } from './schedule-changed';
 import type { UpdateScheduleDto } from './schedule.dto';
-import { type Schedule, SCHEDULE_TRANSITIONS, type ScheduleCommand, statusOf } from './schedule.entity';
+import { SCHEDULE_TRANSITIONS, type ScheduleCommand, statusOf } from '../stored-schedules/schedule-states';
+import type { Schedule } from '../stored-schedules/schedule.entity';
 import { ScheduleLimits } from './schedule-limits.service';
-import { type ScheduleChange, SchedulesRepository, type ScheduleView } from './schedules.repository';
+import {
+  type ScheduleChange,
+  SchedulesRepository,
+  type ScheduleView,
+} from '../stored-schedules/schedules.repository';
 
 /**
  * Causes for which future instances are cancelled. A resumption cancels only instances that its pause has not

@@ -7,9 +7,9 @@ import type { Clock } from '@platform/time';
 import type { EntityManager } from 'typeorm';
 import { type FacilityScope, isWithinScope } from '../access/caller-scope.service';
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { GenerationBudget } from '../recurring-generation/generation-budget.service';
-import { ChangeSlots } from './change-slots.service';
+import { ChangeSlots } from '../turns/change-slots.service';
 import {
   checkRecurrence,
   hasEnded,
@@ -17,9 +17,14 @@ import {
   readableRecurrence,
   type Recurrence,
   type RecurrenceText,
-} from './recurrence';
-import type { Schedule, ScheduleCommand } from './schedule.entity';
-import { type ChangeCount, type ScheduleChange, SchedulesRepository } from './schedules.repository';
+} from '../recurrence/recurrence';
+import type { ScheduleCommand } from '../stored-schedules/schedule-states';
+import type { Schedule } from '../stored-schedules/schedule.entity';
+import {
+  type ChangeCount,
+  type ScheduleChange,
+  SchedulesRepository,
+} from '../stored-schedules/schedules.repository';
 
 type LimitConfig = Pick<
   TaskServiceConfig,

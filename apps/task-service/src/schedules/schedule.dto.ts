@@ -1,5 +1,4 @@
-import { entityTag, pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
-import type { FastifyReply } from 'fastify';
+import { pageKeyQuery, pageSizeQuery } from '@platform/service-defaults';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import {
@@ -14,10 +13,9 @@ import {
   text,
   timeZone as zoneName,
 } from '../fields/fields';
-import { CronExpressionError, parseCronExpression } from './cron-expression';
-import { SCHEDULE_STATUSES, statusOf } from './schedule.entity';
-import type { ScheduleView } from './schedules.repository';
-import { TimeZoneError, timeZone } from './time-zone';
+import { CronExpressionError, parseCronExpression } from '../recurrence/cron-expression';
+import { SCHEDULE_STATUSES } from '../stored-schedules/schedule-states';
+import { TimeZoneError, timeZone } from '../recurrence/time-zone';
 
 export const SCHEDULE_ID = '0198f2c4-6a1e-4c3b-9d52-7b1f0e6a2c11';
 const TEMPLATE_MAX_LENGTH = 16 * 1_024;
@@ -155,40 +153,6 @@ export class ScheduleDto extends createZodDto(schedule) {}
 export class SchedulePageDto extends createZodDto(
   z.object({ schedules: z.array(schedule), nextPageKey }).meta({ id: 'SchedulePage' }),
 ) {}
-
-export function templateBody(template: string | null): Record<string, unknown> | null {
-  return template === null ? null : (JSON.parse(template) as Record<string, unknown>);
-}
-
-export function scheduleBody(schedule: ScheduleView): ScheduleDto {
-  return {
-    scheduleId: schedule.scheduleId,
-    facilityId: schedule.facilityId,
-    name: schedule.name,
-    description: schedule.description,
-    schedule: schedule.schedule,
-    timeZone: schedule.timeZone,
-    startDate: schedule.startDate,
-    endDate: schedule.endDate,
-    calendarId: schedule.calendarId,
-    template: templateBody(schedule.template),
-    status: statusOf(schedule),
-    error: schedule.error,
-    releasing: schedule.releasing,
-    createdAtUtc: schedule.createdAt.toISOString(),
-    createdBy: {
-      personId: schedule.createdByPersonId,
-      name: schedule.createdByName,
-      persona: schedule.createdByPersona,
-    },
-  };
-}
-
-/** Sets the ETag header and returns the body of the response. */
-export function scheduleResponse(reply: FastifyReply, schedule: ScheduleView): ScheduleDto {
-  void reply.header('etag', entityTag(String(schedule.revision)));
-  return scheduleBody(schedule);
-}
 
 export const WEEKLY_ROUND: ScheduleDto = {
   scheduleId: SCHEDULE_ID,

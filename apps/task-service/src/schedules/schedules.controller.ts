@@ -27,10 +27,10 @@ import { MANAGERS } from '../access/route-personas';
 import { TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
+import { TaskError } from '../problems/task-error';
 import {
   ForbiddenResponse,
   InvalidFieldResponse,
-  TaskError,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
 import { BoundedRead } from '../turns/bounded-read.decorator';
@@ -44,10 +44,9 @@ import {
   SchedulePageDto,
   ScheduleParams,
   WEEKLY_ROUND,
-  scheduleBody,
-  scheduleResponse,
 } from './schedule.dto';
-import { SchedulesRepository } from './schedules.repository';
+import { SchedulesRepository } from '../stored-schedules/schedules.repository';
+import { scheduleBody, scheduleResponse } from './schedule-response';
 import { SchedulesService } from './schedules.service';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,200}$/;

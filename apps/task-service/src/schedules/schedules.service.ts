@@ -9,11 +9,15 @@ import { actorOf, CallerScope } from '../access/caller-scope.service';
 import { MANAGERS } from '../access/route-personas';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import type { CreateScheduleDto } from './schedule.dto';
-import type { Schedule } from './schedule.entity';
+import type { Schedule } from '../stored-schedules/schedule.entity';
 import { ScheduleLimits } from './schedule-limits.service';
-import { type NewSchedule, type ScheduleCreation, SchedulesRepository } from './schedules.repository';
+import {
+  type NewSchedule,
+  type ScheduleCreation,
+  SchedulesRepository,
+} from '../stored-schedules/schedules.repository';
 
 @Injectable()
 export class SchedulesService {

@@ -2,61 +2,27 @@ import {
   applyDecorators,
   type CallHandler,
   type ExecutionContext,
-  Inject,
   Injectable,
   type NestInterceptor,
   UseInterceptors,
 } from '@nestjs/common';
 import { callerOf } from '@platform/access-tokens';
 import type { AuthenticatedRequest } from '@platform/access-tokens';
-import { TURN_BOUNDS, type TurnBound, type Turns } from '@platform/database';
-import { Metrics } from '@platform/service-defaults';
 import { from, lastValueFrom, type Observable } from 'rxjs';
-import { connectionsForReads, type httpPoolSize, readsOfOneCaller, TASK_CONFIG } from '../config';
 import { TaskProblemResponse } from '../problems/task-problem.filter';
-import { turnsOf } from './turns';
-
-const WAITING = { perShare: 100, inAll: 1_000 };
-/**
- * Key of the share for reads that first query auth-service. While it is down, they hold their turns until the
- * query times out.
- */
-const IDENTITY_SHARE = 'facilities of auth-service';
-const REFUSALS = { ofShare: 'too-many-reads-at-once', ofAll: 'reads-busy' } as const;
+import { ReadTurns } from './read-turns.service';
 
 /**
- * Limits the reads that run at once in this replica, per caller and in all. A page over a thousand facilities
- * holds a connection for tens of milliseconds, so without a limit one caller could occupy all of them.
+ * Runs a request in a turn of its caller. Nest creates one interceptor per module, so the turns are in a
+ * provider that all of them share.
  */
 @Injectable()
-export class ReadTurns implements NestInterceptor {
-  private readonly turns: Turns;
-  private readonly perCaller: number;
-  private readonly identityReads: number;
+class ReadInTurn implements NestInterceptor {
+  constructor(private readonly turns: ReadTurns) {}
 
-  constructor(@Inject(TASK_CONFIG) config: Parameters<typeof httpPoolSize>[0], metrics: Metrics) {
-    const refusals = metrics.counter(
-      'task_read_refusals_total',
-      'Reads refused because too many were waiting for a turn (of one caller, or in the replica), or waited too long',
-      ['bound'],
-    );
-    // Starts each series at 0: Prometheus sees no increase in a series that begins at 1.
-    for (const bound of TURN_BOUNDS) refusals.inc({ bound }, 0);
-    const refused = (bound: TurnBound): void => refusals.inc({ bound });
-    this.perCaller = readsOfOneCaller(config);
-    this.identityReads = Math.max(1, Math.floor(connectionsForReads(config) / 2));
-    this.turns = turnsOf(connectionsForReads(config), WAITING, REFUSALS, refused);
-  }
-
-  /**
-   * Runs the request in a turn of its caller.
-   * @throws {TaskError} too-many-reads-at-once, reads-busy
-   */
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { subject, overflow } = callerOf(context.switchToHttp().getRequest<AuthenticatedRequest>());
-    const shares = [{ key: `caller ${subject}`, limit: this.perCaller }];
-    if (overflow.includes('facilities')) shares.push({ key: IDENTITY_SHARE, limit: this.identityReads });
-    return from(this.turns.run(shares, () => lastValueFrom(next.handle())));
+    const caller = callerOf(context.switchToHttp().getRequest<AuthenticatedRequest>());
+    return from(this.turns.run(caller, () => lastValueFrom(next.handle())));
   }
 }
 
@@ -66,7 +32,7 @@ export class ReadTurns implements NestInterceptor {
  */
 export const BoundedRead = (instance: string): MethodDecorator =>
   applyDecorators(
-    UseInterceptors(ReadTurns),
+    UseInterceptors(ReadInTurn),
     TaskProblemResponse(
       'Too many reads of the same caller are under way. `Retry-After` says when to retry.',
       instance,

@@ -1,5 +1,5 @@
 import { type TurnBound, Turns } from '@platform/database';
-import { TaskError, type TaskErrorReason } from '../problems/task-problem.filter';
+import { TaskError, type TaskErrorReason } from '../problems/task-error';
 
 /** Creates turns whose refusals are problems of this service. */
 export function turnsOf(

@@ -1,6 +1,9 @@
 import { Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
-import type { CancellationCause } from './instance.entity';
+
+/** Causes of a release: a command to the schedule, or a change of its calendar. */
+export const RELEASE_CAUSES = ['Update', 'Pause', 'Removal', 'Calendar'] as const;
+export type ReleaseCause = (typeof RELEASE_CAUSES)[number];
 
 /**
  * A change of a schedule or calendar that is not yet applied to all future instances of the schedule. One row
@@ -13,7 +16,7 @@ export class Release {
   readonly scheduleId!: string;
 
   @Column({ type: 'text' })
-  readonly cause!: Exclude<CancellationCause, 'Person'>;
+  readonly cause!: ReleaseCause;
 
   /** Whether the steps cancel nothing, and only copy the name and template to future instances. */
   @Column({ name: 'only_copies', type: 'boolean' })

@@ -1,15 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
-import { Calendar } from '../calendars/calendar.entity';
 import { BIGINT, INSTANT } from '../fields/fields';
-
-/** States of a schedule. Instances are generated only for Active ones. Source: docs/spec-gaps.md. */
-export const SCHEDULE_STATUSES = ['Active', 'Paused', 'Ended', 'Removed'] as const;
-export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
-/**
- * The states that are stored. An ended schedule is stored as Active with `endedAt`, which release 1.0.0 can
- * handle.
- */
-export type StoredStatus = Exclude<ScheduleStatus, 'Ended'>;
+import type { StoredStatus } from './schedule-states';
 
 /** A recurring task of a facility. Columns with `select: false` are not visible to callers. */
 @Entity('schedules')
@@ -73,8 +64,11 @@ export class Schedule {
   @Column({ name: 'end_date', type: 'text', nullable: true })
   readonly endDate!: string | null;
 
-  /** Calendar whose dates are excluded. */
-  @ForeignKey(() => Calendar, { name: 'schedules_calendar_id_fkey' })
+  /**
+   * Calendar whose dates are excluded. The key names the table, because calendars know their schedules, and
+   * not the other way.
+   */
+  @ForeignKey('calendars', { name: 'schedules_calendar_id_fkey' })
   @Column({ name: 'calendar_id', type: 'uuid', nullable: true })
   readonly calendarId!: string | null;
 
@@ -150,28 +144,3 @@ export class Schedule {
   @Column({ name: 'request_digest', type: 'text', select: false })
   readonly requestDigest!: string;
 }
-
-/** Returns the state that callers see. */
-export function statusOf({ status, endedAt }: Pick<Schedule, 'status' | 'endedAt'>): ScheduleStatus {
-  return status === 'Active' && endedAt !== null ? 'Ended' : status;
-}
-
-/**
- * Commands to a schedule. The further events: `end` is the passing of its end, `extend` an update that moves
- * the end.
- */
-export type ScheduleCommand = 'update' | 'pause' | 'resume' | 'remove';
-export type ScheduleEvent = ScheduleCommand | 'end' | 'extend';
-
-/**
- * The state after each event. A command that is missing here is rejected. Pause, resume and remove change
- * nothing if the schedule is in that state already. Source: docs/spec-gaps.md; drawn in docs/task-states.md.
- */
-export const SCHEDULE_TRANSITIONS: Readonly<
-  Record<ScheduleStatus, Partial<Record<ScheduleEvent, ScheduleStatus>>>
-> = {
-  Active: { update: 'Active', pause: 'Paused', resume: 'Active', remove: 'Removed', end: 'Ended' },
-  Paused: { update: 'Paused', pause: 'Paused', resume: 'Active', remove: 'Removed' },
-  Ended: { update: 'Ended', extend: 'Active', pause: 'Paused', resume: 'Ended', remove: 'Removed' },
-  Removed: { remove: 'Removed' },
-};

@@ -3,7 +3,20 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
 import { Schedule } from './schedule.entity';
-import type { GeneratingSchedule } from './schedules.repository';
+
+/** An Active schedule with the dates of its calendar. Schedules with the same calendar share one array. */
+export interface GeneratingSchedule extends Pick<
+  Schedule,
+  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
+> {
+  readonly excludedDates: readonly string[] | null;
+  /** Current revision of the calendar; null without a calendar. */
+  readonly calendarRevision: number | null;
+  /** Revision of the calendar by which the future instances were generated. */
+  readonly generatedRevision: number | null;
+  /** Whether the calendar has changed since then. */
+  readonly isCalendarStale: boolean;
+}
 
 // Locks in a fixed order, so that two runs of generation do not deadlock. The dates of calendars are read
 // separately, once per calendar: for 1,000 schedules with ten years of dates each a join would return 40 MB.
@@ -84,6 +97,16 @@ export type UngeneratedSchedule = Pick<
   Schedule,
   'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'generatedUntil'
 >;
+
+// Hand-written SQL: skips a schedule that another transaction has locked.
+const CLEAR_REVISION = `
+  UPDATE task.schedules SET calendar_revision = NULL WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND status = 'Active' FOR NO KEY UPDATE SKIP LOCKED)`;
+
+// Hand-written SQL: skips a schedule that another transaction has locked or changed.
+const RESET_GENERATED = `
+  UPDATE task.schedules SET generated_until = now() WHERE schedule_id = (
+    SELECT schedule_id FROM task.schedules WHERE schedule_id = $1 AND generated_until = $2 FOR NO KEY UPDATE SKIP LOCKED)`;
 
 const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 const ERROR_MAX_LENGTH = 500;
@@ -174,6 +197,19 @@ export class GeneratingSchedulesRepository {
     exceptScheduleId: string | null,
   ): Promise<UngeneratedSchedule[]> {
     return manager.query(UNGENERATED, [facilityId, until, exceptScheduleId]);
+  }
+
+  /** Makes generation apply the calendar of an Active schedule again, as if it had changed. */
+  async clearCalendarRevision(manager: EntityManager, scheduleId: string): Promise<void> {
+    await manager.query(CLEAR_REVISION, [scheduleId]);
+  }
+
+  /** Makes generation restart from now. Existing instances are not created again. */
+  async resetGenerated({
+    scheduleId,
+    generatedUntil,
+  }: Pick<Schedule, 'scheduleId' | 'generatedUntil'>): Promise<void> {
+    await this.schedules.query(RESET_GENERATED, [scheduleId, generatedUntil]);
   }
 
   /** Counts the schedules that cannot be evaluated, up to 10,000. */

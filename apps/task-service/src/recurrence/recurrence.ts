@@ -3,7 +3,7 @@ import { hasPersona, Persona } from '@platform/personas';
 import { DAY_MS } from '@platform/time';
 import type { TaskServiceConfig } from '../config';
 import { withinLimits } from '../fields/fields';
-import { TaskError } from '../problems/task-problem.filter';
+import { TaskError } from '../problems/task-error';
 import { type CronExpression, parseCronExpression, shortestIntervalMinutes } from './cron-expression';
 import { countOccurrences, occurrencesBetween } from './occurrences';
 import { endInstant, startInstant, timeZone, type TimeZone } from './time-zone';

@@ -7,10 +7,10 @@ import type { FacilityScope } from '../access/caller-scope.service';
 import { connectionsForCreations, TASK_CONFIG } from '../config';
 import type { TaskServiceConfig } from '../config';
 import type { NewOutboxMessage } from '../outbound/outbox-message.entity';
-import { Release } from '../instances/release.entity';
+import { Release } from './release.entity';
 import { fewOf, pageOfFewRanges, pageOfManyRanges } from '../paging/page-of-ranges';
-import { SCHEDULE_STATUSES, Schedule } from './schedule.entity';
-import type { ScheduleStatus } from './schedule.entity';
+import { SCHEDULE_STATUSES, type ScheduleStatus } from './schedule-states';
+import { Schedule } from './schedule.entity';
 
 /** Members that the database sets when a schedule is stored, or later. */
 type StoredMembers =
@@ -54,20 +54,6 @@ export type ChangeCount = Pick<Schedule, 'changesSince' | 'changeCount'>;
 export interface ScheduleView extends Schedule {
   /** Number of instances that its last change has still to cancel. */
   readonly releasing: number;
-}
-
-/** An Active schedule with the dates of its calendar. Schedules with the same calendar share one array. */
-export interface GeneratingSchedule extends Pick<
-  Schedule,
-  'scheduleId' | 'schedule' | 'timeZone' | 'startDate' | 'endDate' | 'calendarId' | 'generatedUntil'
-> {
-  readonly excludedDates: readonly string[] | null;
-  /** Current revision of the calendar; null without a calendar. */
-  readonly calendarRevision: number | null;
-  /** Revision of the calendar by which the future instances were generated. */
-  readonly generatedRevision: number | null;
-  /** Whether the calendar has changed since then. */
-  readonly isCalendarStale: boolean;
 }
 
 export interface ScheduleListing {

@@ -5,9 +5,12 @@ import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
 import type { EntityManager } from 'typeorm';
-import { InstanceGenerationService } from '../recurring-generation/instance-generation.service';
-import { type EndingSchedule, GeneratingSchedulesRepository } from './generating-schedules.repository';
-import { RecurrenceError, recurrenceOf } from './recurrence';
+import { InstanceGenerationService } from './instance-generation.service';
+import {
+  type EndingSchedule,
+  GeneratingSchedulesRepository,
+} from '../stored-schedules/generating-schedules.repository';
+import { RecurrenceError, recurrenceOf } from '../recurrence/recurrence';
 
 const PAGE_SIZE = 500;
 

@@ -3,7 +3,7 @@ import type { Caller } from '@platform/access-tokens';
 import { type Share, TURN_BOUNDS, type TurnBound, type Turns } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { connectionsForChanges, type httpPoolSize, TASK_CONFIG } from '../config';
-import { turnsOf } from '../turns/turns';
+import { turnsOf } from './turns';
 
 /** Changes of one target that may run at once. */
 const PER_TARGET = 1;
