@@ -1,7 +1,7 @@
 /**
- * Integration tests are run in suites: files that load several test files, so that Nest, TypeORM and the other
+ * Integration tests run in suites: files that load several test files, so that Nest, TypeORM and the other
  * packages are loaded once for all of them. Loading them takes about 2 s of processor time, as long as most
- * test files themselves run.
+ * test files take themselves.
  */
 
 /** The expected duration of a suite, in seconds: short enough to keep two workers busy until the end. */

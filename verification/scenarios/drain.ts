@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { countRows, isWriting } from '#verification/audit/gather.ts';
 import type { Journal } from '#verification/traffic/journal.ts';
-import type { PlatformUnderLoad } from '#verification/traffic/platform.ts';
+import { type PlatformUnderLoad, queryPersistently } from '#verification/traffic/platform.ts';
 import { readQueues } from '#verification/traffic/queues.ts';
 import { databaseNowMs, pauseTriggers } from '#verification/traffic/triggers.ts';
 import { seconds } from './report.ts';
@@ -33,7 +33,8 @@ export async function drain(platform: PlatformUnderLoad, journal: Journal): Prom
   // One check is not enough: the broker's statistics may miss a delivery in progress for seconds, and its
   // handler may be idle for a second.
   const isDrained = await pollUntil(QUIET_MS / QUIET_CHECKS, DRAIN_LIMIT_MS, async () => {
-    quietChecks = (await isQuiet(platform)) ? quietChecks + 1 : 0;
+    const isIdle = (await isQuiet(platform)) && (await haveBeenConsumed(platform, journal));
+    quietChecks = isIdle ? quietChecks + 1 : 0;
     return quietChecks > QUIET_CHECKS;
   });
   if (!isDrained)
@@ -50,6 +51,23 @@ async function isQuiet(platform: PlatformUnderLoad): Promise<boolean> {
     (await countRows(platform, 'outbox')) === 0 &&
     !(await isWriting(platform))
   );
+}
+
+const CONSUMED_CHANGES = `SELECT count(*)::int AS rows FROM task.inbox
+  WHERE queue = 'task-service.business-unit-change' AND message_id = ANY ($1::uuid[])`;
+
+/**
+ * True once every acknowledged change of a business unit has been consumed. A message on its way from a retry
+ * queue back to its own queue is in neither, and no statistic shows it.
+ */
+async function haveBeenConsumed(
+  platform: PlatformUnderLoad,
+  { businessUnitChanges }: Journal,
+): Promise<boolean> {
+  const ids = businessUnitChanges.map(({ eventId }) => eventId);
+  const statement = [CONSUMED_CHANGES, [ids]] as const;
+  const [row] = await queryPersistently<{ rows: number }>(platform, 'task', statement);
+  return row?.rows === ids.length;
 }
 
 /** Repeats `probe` until it returns true. Returns false after the time limit. */

@@ -5,11 +5,6 @@ import { findPath } from './find-path.ts';
 import { importsOf, resolveImport } from './imports.ts';
 import { isTestFile, workspacePath } from './paths.ts';
 
-interface Options {
-  /** Pairs of folders, from the workspace root, that may import each other. */
-  readonly allowed: readonly (readonly [string, string])[];
-}
-
 /** Imported folders of each folder, each with an importing file; cached for as long as the linter runs. */
 const importedFolders = new Map<string, ReadonlyMap<string, string>>();
 
@@ -22,7 +17,7 @@ const importedFolders = new Map<string, ReadonlyMap<string, string>>();
 export const noFolderCycle: Rule.RuleModule = {
   meta: {
     type: 'problem',
-    schema: [{ type: 'object' }],
+    schema: [],
     messages: {
       cycle:
         'import cycle of folders: {{path}} (by {{files}}). Move what they share to the folder that owns it.',
@@ -34,11 +29,7 @@ export const noFolderCycle: Rule.RuleModule = {
     const root = rootOf(file);
     if (root === null || composesFolders(file)) return {};
     const folder = dirname(file);
-    const { allowed } = context.options[0] as Options;
-    const isAllowed = (one: string, other: string): boolean =>
-      allowed.some((pair) => pair.includes(one) && pair.includes(other));
-    const importedBy = (one: string): string[] =>
-      [...importedFoldersOf(one, cwd).keys()].filter((other) => !isAllowed(one, other));
+    const importedBy = (one: string): string[] => [...importedFoldersOf(one, cwd).keys()];
     return {
       'ImportDeclaration, ExportNamedDeclaration, ImportExpression'(
         node: Rule.Node & { source: { value?: unknown } | null },
@@ -46,7 +37,7 @@ export const noFolderCycle: Rule.RuleModule = {
         const target = resolveImport(String(node.source?.value), filename, cwd);
         if (target === null || rootOf(relative(cwd, target)) !== root) return;
         const imported = dirname(relative(cwd, target));
-        if (imported === folder || isAllowed(folder, imported)) return;
+        if (imported === folder) return;
         const back = findPath(imported, folder, importedBy);
         if (back === null) return;
         const path = [folder, ...back].map((each) => relative(dirname(root), each)).join(' → ');

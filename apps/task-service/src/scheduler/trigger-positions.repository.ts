@@ -12,7 +12,7 @@ export interface Misplacement {
 }
 
 /** A trigger and the time at which it was read. */
-export type PositionedTrigger = TriggerPlan & { readonly now: Date };
+type PositionedTrigger = TriggerPlan & { readonly now: Date };
 
 /** A page of triggers by facility. */
 export interface TriggerPage {
