@@ -54,7 +54,7 @@ async function isQuiet(platform: PlatformUnderLoad): Promise<boolean> {
 }
 
 const CONSUMED_CHANGES = `SELECT count(*)::int AS rows FROM task.inbox
-  WHERE queue = 'task-service.business-unit-change' AND message_id = ANY ($1::uuid[])`;
+  WHERE queue = 'task-service.business-unit-change' AND message_id = ANY ($1::text[])`;
 
 /**
  * True once every acknowledged change of a business unit has been consumed. A message on its way from a retry
