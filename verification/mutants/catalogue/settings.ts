@@ -75,7 +75,8 @@ export const SETTINGS_MUTANTS: readonly Mutant[] = [
     (subsystem_key, setting_key, subsystem_name, setting_name, value_text, revision, operation, \${AUDIT_COLUMNS})
   SELECT w.subsystem_key, w.setting_key, w.subsystem_name, w.setting_name, r.value_text, w.revision, 'write', \${AUDIT_COLUMNS}`,
     rounds: CALM,
-    caughtBy: /current value is the last.*, last written \d/,
+    // The last write of a setting is lost only sometimes; a read before the next write always shows it.
+    caughtBy: /current value is the last.*, last written \d|did not return the value acknowledged before it/,
   },
   {
     name: 'stale-read',
