@@ -167,7 +167,7 @@ const issueOf = (personId: number) => ({
   audit: AUDIT,
   applicationKey: 'demo-backend',
   family: {
-    familyId: randomUUID(),
+    sessionId: randomUUID(),
     tokenId: randomUUID(),
     subject: 's',
     applicationKey: 'demo-backend',

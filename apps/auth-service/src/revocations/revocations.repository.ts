@@ -229,8 +229,8 @@ export class RevocationsRepository {
   }
 
   /** Returns true if the session, ended or not, belongs to one of the subjects. */
-  async isSessionOf(sid: string, subjects: readonly string[]): Promise<boolean> {
-    const rows = await this.dataSource.query<unknown[]>(IS_SESSION_OF, [sid, subjects]);
+  async isSessionOf(sessionId: string, subjects: readonly string[]): Promise<boolean> {
+    const rows = await this.dataSource.query<unknown[]>(IS_SESSION_OF, [sessionId, subjects]);
     return rows.length > 0;
   }
 

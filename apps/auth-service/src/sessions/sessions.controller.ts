@@ -147,11 +147,11 @@ export class SessionsController {
   })
   @HttpCode(204)
   async endSession(
-    @Param('sid') sid: string,
+    @Param('sid') sessionId: string,
     @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
   ): Promise<void> {
-    const identifier = canonicalIdentifier('sid', sid);
+    const identifier = canonicalIdentifier('sid', sessionId);
     const isKnown =
       isUuid(identifier) && (identifier === caller.sessionId || (await this.sessions.isKnown(identifier)));
     if (!isKnown) throw problems.notFound(NOT_FOUND);

@@ -30,6 +30,7 @@ export function sessionOwner(name: string, identifier: string): SessionOwner | n
 }
 
 export interface SessionRow {
+  /** The session id, named as in responses and in the output of `sessions list`. */
   sid: string;
   subject: string;
   flow: string;
@@ -162,8 +163,8 @@ export class SessionsRepository {
   }
 
   /** Returns true if the session has a row or a stored revocation. */
-  async isKnown(sid: string): Promise<boolean> {
-    const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sid]);
+  async isKnown(sessionId: string): Promise<boolean> {
+    const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sessionId]);
     return row!.isKnown;
   }
 
