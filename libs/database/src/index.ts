@@ -29,5 +29,5 @@ export { ClockGuard } from './clock-guard';
 export { CLOCK_STEP_SECONDS, isStillToCome } from './still-to-come';
 export { inParts } from './in-parts';
 export type { RefusedItem } from './in-parts';
-export { TURN_BOUNDS, Turns } from './turns';
-export type { Share, TurnBound } from './turns';
+export { SLOT_BOUNDS, Slots } from './slots';
+export type { Share, SlotBound } from './slots';

@@ -208,7 +208,7 @@ export class OutboxRepository {
     manager: EntityManager,
     { partitions, messageTypes, limit, heldChains = [], floors = [], turns = [] }: BatchChoice,
   ): Promise<Map<number, Batch>> {
-    const [inTurn, after] = [
+    const [turnPartitions, afterFacilities] = [
       turns.map(({ partition }) => partition),
       turns.map(({ afterFacility }) => afterFacility),
     ];
@@ -221,11 +221,17 @@ export class OutboxRepository {
         limit,
         heldChains,
         ...floorColumns(floors),
-        inTurn,
+        turnPartitions,
       ]),
       turns.length === 0
         ? []
-        : manager.query<ReadEvent[]>(SELECT_TURNS, [messageTypes, limit, heldChains, inTurn, after]),
+        : manager.query<ReadEvent[]>(SELECT_TURNS, [
+            messageTypes,
+            limit,
+            heldChains,
+            turnPartitions,
+            afterFacilities,
+          ]),
     ]);
     const read = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as ReadEvent[]]));
     for (const event of [...oldest, ...ofTurns]) read.get(event.partition)?.push(event);
