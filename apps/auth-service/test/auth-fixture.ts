@@ -22,7 +22,7 @@ import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
 import { refreshTokenClaimsOf, signRefreshToken } from '../src/token/token-claims';
 import type { RefreshTokenToSign } from '../src/token/token-claims';
-import { TokenSigner } from '../src/token/token-signer.service';
+import { TokenKeyring } from '../src/token/token-keyring.service';
 
 export const PASSWORD = 'Demo-Passw0rd!';
 export const BACKEND = {
@@ -200,7 +200,7 @@ export function renamedRefreshToken(
 
 /** Returns a validly signed refresh token with these claims. */
 export function refreshTokenOf(app: NestFastifyApplication, token: RefreshTokenToSign): string {
-  const { refresh, issuer } = app.get(TokenSigner).keys();
+  const { refresh, issuer } = app.get(TokenKeyring).keys();
   return signRefreshToken(refresh, refreshTokenClaimsOf(token, issuer));
 }
 

@@ -39,7 +39,7 @@ import {
   signRefreshToken,
 } from './token-claims';
 import type { RefreshTokenToSign, TokenKeys } from './token-claims';
-import { TokenSigner } from './token-signer.service';
+import { TokenKeyring } from './token-keyring.service';
 
 /**
  * Maximum attempts to issue tokens, with a wait for the end of a revoked second between them. One wait may
@@ -126,7 +126,7 @@ interface ExchangedToken {
 @Injectable()
 export class TokenIssuer {
   constructor(
-    private readonly signer: TokenSigner,
+    private readonly keyring: TokenKeyring,
     private readonly sessions: RefreshSessionsService,
     private readonly repository: RefreshSessionsRepository,
     private readonly metrics: TokenMetrics,
@@ -202,7 +202,7 @@ export class TokenIssuer {
       mayHaveAdministrators(application),
     );
     // Read before anything is written, so that a missing key does not consume a refresh token or code.
-    const keys = this.signer.keys(hmacSigning);
+    const keys = this.keyring.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
     return {
       flow,
