@@ -5,7 +5,7 @@ import { runMigrations } from '@platform/database';
 import {
   createTestDatabase,
   keyOfRun,
-  rememberSecret,
+  recordSecret,
   sharedMigration,
   watchLog,
   watchTraffic,
@@ -71,21 +71,21 @@ export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEn
     ...KEYS,
     ...overrides,
   };
-  rememberSecretsOf(environment);
+  recordSecretsOf(environment);
   return environment;
 }
 
 /** Registers keys and secrets for the scan of the logs, which cannot learn them from requests. */
-function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
+function recordSecretsOf(environment: NodeJS.ProcessEnv): void {
   for (const [name, value = ''] of Object.entries(environment)) {
     if (!/_(KEYS?|SECRET)$/.test(name)) continue;
     // Lists have entries of the form `kid:secret`.
-    for (const entry of value.split(',')) rememberSecret(name, entry.slice(entry.indexOf(':') + 1));
+    for (const entry of value.split(',')) recordSecret(name, entry.slice(entry.indexOf(':') + 1));
   }
   for (const [, secret = ''] of environment.LEGACY_ISSUERS?.matchAll(/"secret":"([^"]+)"/g) ?? [])
-    rememberSecret('LEGACY_ISSUERS', secret);
+    recordSecret('LEGACY_ISSUERS', secret);
   for (const secret of [PASSWORD, BACKEND.sharedSecret, REPORTS.sharedSecret, PLATFORM_SECRET])
-    rememberSecret('development secret', secret);
+    recordSecret('development secret', secret);
 }
 
 /** Migrates every schema with the grants of production, and loads the development identities. */

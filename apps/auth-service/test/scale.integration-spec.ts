@@ -307,7 +307,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     name: 'wait for the turn of a revocation',
     pages: 40,
     work: (d) =>
-      revocations(d).awaitTurn([
+      revocations(d).delayRepetition([
         { domain: 'svc-personid', identifier: '5' },
         { domain: 'sub', identifier: 'personid:5' },
       ]),

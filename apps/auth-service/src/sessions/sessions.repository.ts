@@ -52,7 +52,7 @@ export interface SessionList {
    * Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no
    * more.
    */
-  lookedUntil: SessionPosition | null;
+  scanEnd: SessionPosition | null;
 }
 
 /** A row of LIST. If no session is listed, the result is one row with `sid` null. */
@@ -143,8 +143,7 @@ export class SessionsRepository {
     const { lastPosition, lastSid } = rows[0]!;
     return {
       sessions: rows.flatMap(({ lastPosition: _, lastSid: __, ...row }) => (row.sid === null ? [] : [row])),
-      lookedUntil:
-        lastPosition === null || lastSid === null ? null : { position: lastPosition, sid: lastSid },
+      scanEnd: lastPosition === null || lastSid === null ? null : { position: lastPosition, sid: lastSid },
     };
   }
 
@@ -155,9 +154,9 @@ export class SessionsRepository {
     const found: SessionRow[] = [];
     let from: SessionPosition | null = LIST_START;
     while (from !== null && found.length < limit) {
-      const { sessions, lookedUntil } = await this.page(owner, maxAgeSeconds, limit - found.length, from);
+      const { sessions, scanEnd } = await this.page(owner, maxAgeSeconds, limit - found.length, from);
       found.push(...sessions);
-      from = lookedUntil;
+      from = scanEnd;
     }
     return found;
   }

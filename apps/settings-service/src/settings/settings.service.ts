@@ -255,7 +255,7 @@ export class SettingsService {
       // Writes of one setting always conflict, so a replica runs them one after the other. They then conflict
       // with other replicas only.
       serializeOn: keys.map(settingKeyText),
-      isNext: lockWaitMs > SHORT_LOCK_WAIT_MS,
+      goesFirst: lockWaitMs > SHORT_LOCK_WAIT_MS,
     };
   }
 }

@@ -145,7 +145,7 @@ const SELECT_BACKLOG = `
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
 // The same, read above the floors, for the types that this release publishes.
-const SELECT_BACKLOG_BEHIND = `
+const SELECT_BACKLOG_ABOVE = `
   WITH wanted AS MATERIALIZED (${WANTED})
   SELECT (SELECT count(*)::int FROM (
       SELECT 1 FROM wanted CROSS JOIN LATERAL (
@@ -291,13 +291,13 @@ export class OutboxRepository {
   }
 
   /** Returns the backlog of these types, read above the floors. */
-  async readBacklogBehind({
+  async readBacklogAbove({
     partitions,
     messageTypes,
     floors = [],
   }: Pick<BatchChoice, 'partitions' | 'messageTypes' | 'floors'>): Promise<OutboxBacklog> {
     const values = [partitions, messageTypes, ...floorColumns(floors), COUNT_LIMIT];
-    const rows = await this.queryByIndex<OutboxBacklog>(SELECT_BACKLOG_BEHIND, values);
+    const rows = await this.queryByIndex<OutboxBacklog>(SELECT_BACKLOG_ABOVE, values);
     return rows[0] ?? NO_BACKLOG;
   }
 

@@ -20,7 +20,7 @@ export interface Claimant {
    * Whether its queue's keys take turns: a delivery may be postponed in favour of other keys. Only for
    * messages whose order does not matter.
    */
-  readonly takesTurns?: boolean;
+  readonly yieldsToOtherKeys?: boolean;
 }
 
 interface Waiter {
@@ -165,7 +165,7 @@ export class ConnectionShares {
   /** Starts or extends the cooldown of a key whose message has just run. */
   private startCooldown(claimant: Claimant): void {
     const startedMs = this.running.get(claimant);
-    if (startedMs === undefined || claimant.takesTurns !== true || claimant.key === null) return;
+    if (startedMs === undefined || claimant.yieldsToOtherKeys !== true || claimant.key === null) return;
     const nowMs = this.clock.monotonicMs();
     const name = nameOfKey(claimant);
     const fromMs = Math.max(nowMs, this.cooldowns.get(name) ?? 0);
@@ -181,8 +181,8 @@ export class ConnectionShares {
    * queue continues.
    */
   private mustCoolDown(claimant: Claimant): boolean {
-    const { queue, key, canReturn = false, takesTurns = false } = claimant;
-    if (!canReturn || !takesTurns || key === null) return false;
+    const { queue, key, canReturn = false, yieldsToOtherKeys = false } = claimant;
+    if (!canReturn || !yieldsToOtherKeys || key === null) return false;
     const remainingMs = (this.cooldowns.get(nameOfKey(claimant)) ?? 0) - this.clock.monotonicMs();
     if (remainingMs < MIN_COOLDOWN_MS) return false;
     const hasWaiters = this.waiters.some((waiter) => waiter.claimant.queue === queue);

@@ -22,7 +22,7 @@ export interface ConsumeOptions extends QueueOptions {
    * Whether the keys of the queue take turns: messages of a facility that has just held a connection for long
    * are postponed in favour of other facilities. Only for messages whose order does not matter.
    */
-  readonly takesTurns?: boolean;
+  readonly yieldsToOtherKeys?: boolean;
 }
 
 /** The data that a decorator records about a method. */
