@@ -18,7 +18,7 @@ import {
 import { distinctKeys } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import { IdempotencyHeader, InvalidRequestResponse } from './setting-documentation.decorator';
-import { HeadersOfBulkWrite, JsonBody } from './setting-request';
+import { HeadersOfBulkWrite, JsonBody } from './setting-request.decorator';
 import { sendRead, sendWrites } from './setting-response';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';

@@ -17,7 +17,7 @@ import {
 import { PastSettingsRepository } from './past-settings.repository';
 import { RestorationsService } from './restorations.service';
 import { InvalidRequestResponse, SubsystemPath, ReadResponses } from './setting-documentation.decorator';
-import { HeadersOfBulkWrite, JsonBody, Subsystem } from './setting-request';
+import { HeadersOfBulkWrite, JsonBody, Subsystem } from './setting-request.decorator';
 import { historyPageJson, sendPage } from './setting-response';
 import { RestorationRefusals } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';

@@ -1,5 +1,3 @@
-import { createParamDecorator } from '@nestjs/common';
-import type { ExecutionContext } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { FORBIDDEN, callerOf } from '@platform/access-tokens';
 import type { AuthenticatedRequest } from '@platform/access-tokens';
@@ -32,27 +30,10 @@ export const BAD_NAME = 'A name in the path is not valid.';
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * Injects the subsystem in the path.
- * @throws {ProblemException} 400 if the name is not valid
- */
-export const Subsystem = createParamDecorator((_data: unknown, context: ExecutionContext): SettingName =>
-  nameOf(requestOf(context), 'subsystemName'),
-);
-
-/**
- * Injects the setting in the path.
- * @throws {ProblemException} 400 if a name is not valid
- */
-export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey =>
-  keyOf(requestOf(context)),
-);
-
-/**
- * Injects the parsed body, with each `settingValue` in its `writes` as its exact text.
+ * Parses the body, with each `settingValue` in its `writes` as its exact text.
  * @throws {ProblemException} 400 if it cannot be parsed
  */
-export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
-  const { body } = requestOf(context);
+export function jsonBodyOf({ body }: FastifyRequest): unknown {
   try {
     return parseKeepingValues(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
   } catch (cause) {
@@ -60,7 +41,7 @@ export const JsonBody = createParamDecorator((_data: unknown, context: Execution
     const errors = { request: [cause.message] };
     throw new ProblemException({ status: 400, detail: 'The request is not valid.', errors, cause });
   }
-});
+}
 
 /**
  * Parses a read of one setting. A plain function, because Nest awaits a pipe for every parameter decorator.
@@ -97,18 +78,16 @@ export function requireInternalPartner(request: FastifyRequest): void {
 }
 
 /**
- * Injects the headers of a write of many settings. If-Match and If-None-Match are refused, because ignoring
+ * Parses the headers of a write of many settings. If-Match and If-None-Match are refused, because ignoring
  * them could lose a write.
  * @throws {ProblemException} 400 if one of them is present, or a header is malformed
  */
-export const HeadersOfBulkWrite = createParamDecorator(
-  (_data: unknown, context: ExecutionContext): WriteHeaders => {
-    const headers = writeHeadersOf(requestOf(context));
-    if (isConditional(headers.conditions))
-      throw problems.badRequest('If-Match and If-None-Match do not apply to a command for many settings.');
-    return headers;
-  },
-);
+export function bulkWriteHeadersOf(request: FastifyRequest): WriteHeaders {
+  const headers = writeHeadersOf(request);
+  if (isConditional(headers.conditions))
+    throw problems.badRequest('If-Match and If-None-Match do not apply to a command for many settings.');
+  return headers;
+}
 
 function writeHeadersOf(request: FastifyRequest): WriteHeaders {
   const idempotencyKey = request.headers['idempotency-key'];
@@ -133,13 +112,20 @@ function instantOf(request: FastifyRequest): Date | undefined {
   });
 }
 
-function requestOf(context: ExecutionContext): FastifyRequest {
-  // Faster than switchToHttp(), which creates three functions per call.
-  return context.getArgByIndex<FastifyRequest>(0);
+/**
+ * Returns the setting in the path.
+ * @throws {ProblemException} 400 if a name is not valid
+ */
+export function keyOf(request: FastifyRequest): SettingKey {
+  return { subsystem: subsystemOf(request), setting: nameOf(request, 'settingName') };
 }
 
-function keyOf(request: FastifyRequest): SettingKey {
-  return { subsystem: nameOf(request, 'subsystemName'), setting: nameOf(request, 'settingName') };
+/**
+ * Returns the subsystem in the path.
+ * @throws {ProblemException} 400 if the name is not valid
+ */
+export function subsystemOf(request: FastifyRequest): SettingName {
+  return nameOf(request, 'subsystemName');
 }
 
 function nameOf(request: FastifyRequest, parameter: string): SettingName {

@@ -14,7 +14,8 @@ import {
   WrittenResponse,
   ReadResponses,
 } from './setting-documentation.decorator';
-import { KeyOfSetting, writeRequestOf } from './setting-request';
+import { writeRequestOf } from './setting-request';
+import { KeyOfSetting } from './setting-request.decorator';
 import { historyPageJson, sendPage, sendWritten } from './setting-response';
 import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';

@@ -21,7 +21,8 @@ import {
   WrittenResponse,
   ReadResponses,
 } from './setting-documentation.decorator';
-import { Subsystem, readingOf, requireInternalPartner, valueTextOf, writeRequestOf } from './setting-request';
+import { readingOf, requireInternalPartner, valueTextOf, writeRequestOf } from './setting-request';
+import { Subsystem } from './setting-request.decorator';
 import type { SettingRead } from './setting-request';
 import {
   platformSettingJson,
