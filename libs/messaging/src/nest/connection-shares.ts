@@ -17,8 +17,8 @@ export interface Claimant {
    */
   readonly canReturn?: boolean;
   /**
-   * Whether its queue's keys take turns: a delivery may be postponed in favour of other keys. Only for
-   * messages whose order does not matter.
+   * Whether it may be postponed in favour of other keys of its queue. Only for messages whose order does not
+   * matter.
    */
   readonly yieldsToOtherKeys?: boolean;
 }
@@ -65,7 +65,7 @@ const MIN_COOLDOWN_MS = 250;
  * - A message that waits in vain for a row lock is postponed. Its key is suspect until one of its messages
  *   succeeds or a minute has passed. The suspect keys of a queue share one connection, so that locked keys
  *   leave the rest to other keys.
- * - A key whose messages take turns cools down after it has held a connection for long: it is postponed while
+ * - A key whose messages yield cools down after it has held a connection for long: it is postponed while
  *   other messages of its queue are here. Otherwise many messages from one sender would delay all that arrive
  *   after them.
  * - A quarter of the connections, at least one, is reserved for requests.
