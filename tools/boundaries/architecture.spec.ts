@@ -154,8 +154,8 @@ describe('docs/architecture.md', () => {
   });
 
   it('follows an import through the index of a library', () => {
-    expect(importsOf('apps/task-service/src/turns/change-slots.service.ts')).toContain(
-      'libs/database/src/turns.ts',
+    expect(importsOf('apps/task-service/src/slots/change-slots.service.ts')).toContain(
+      'libs/database/src/slots.ts',
     );
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { PortName } from './ports.ts';
 import { COMPILE_CACHE, WORKSPACE } from './state-folder.ts';
 import { type ProcessSpec, type SupervisedProcess, type Supervisor, waitUntilReady } from './supervisor.ts';
-import { answersOk } from './waiting.ts';
+import { respondsOk } from './waiting.ts';
 
 /** A program of the platform, which `npm start` builds, starts and waits for. */
 export interface Deployable {
@@ -130,7 +130,7 @@ export class Program {
   }
 
   isReady(): Promise<boolean> {
-    return answersOk(`${this.url}${this.#spec.readyPath ?? '/health/ready'}`)();
+    return respondsOk(`${this.url}${this.#spec.readyPath ?? '/health/ready'}`)();
   }
 
   get process(): SupervisedProcess {

@@ -7,7 +7,7 @@ import { FriendlyError } from './errors.ts';
 import { provideRabbitmq, type RabbitmqInstallation } from './rabbitmq-installation.ts';
 import { makeOwnedFolder } from './run-as.ts';
 import { endProcess, waitUntilReady, type ServerPlace } from './supervisor.ts';
-import { answersOk } from './waiting.ts';
+import { respondsOk } from './waiting.ts';
 
 /** The ports of a private node, all on 127.0.0.1. */
 export interface RabbitmqPorts {
@@ -115,7 +115,7 @@ export class Rabbitmq {
   /** Whether both the management API and the AMQP listener, which opens last, respond. */
   async #isServing(): Promise<boolean> {
     const authorization = `Basic ${Buffer.from(`${USER}:${this.#password}`).toString('base64')}`;
-    const overview = answersOk(`http://127.0.0.1:${this.ports.management}/api/overview`, { authorization });
+    const overview = respondsOk(`http://127.0.0.1:${this.ports.management}/api/overview`, { authorization });
     return (await accepts(this.ports.amqp)) && (await overview());
   }
 

@@ -54,17 +54,17 @@ describe('TcpProxy', () => {
   });
 
   it('drops one response, and with it the connection', async () => {
-    proxy.loseAnswer('work', 'end');
+    proxy.dropResponse('work', 'end');
     client.write('end');
     expect(String((await once(client, 'data'))[0])).toBe('end');
     client.write('work');
     expect(String((await once(client, 'data'))[0])).toBe('work');
-    expect(proxy.losesAnswer).toBe(true);
+    expect(proxy.dropsResponse).toBe(true);
     const closed = once(client, 'close');
     client.write('end');
     await closed;
     expect(receivedByServer).toEqual(['hello', 'end', 'work', 'end']);
-    expect(proxy.losesAnswer).toBe(false);
+    expect(proxy.dropsResponse).toBe(false);
   });
 
   it('keeps a client connected whose server connection was reset', async () => {

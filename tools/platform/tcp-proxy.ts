@@ -11,7 +11,7 @@ interface Pair {
   readonly upstream: Socket;
   /** Whether the connection to the server is gone without the client knowing. */
   isHalfOpen: boolean;
-  /** Number of texts of `loseAnswer` that its client has sent. */
+  /** Number of texts of `dropResponse` that its client has sent. */
   lostTextsSent: number;
 }
 
@@ -124,13 +124,13 @@ export class TcpProxy {
    * Closes the connection whose client sends all `texts` in turn, as soon as the server responds to the last
    * one: the client does not get that response.
    */
-  loseAnswer(...texts: string[]): void {
+  dropResponse(...texts: string[]): void {
     this.#lost = texts;
     for (const pair of this.#pairs) pair.lostTextsSent = 0;
   }
 
-  /** Whether the response of `loseAnswer` is still to be dropped. */
-  get losesAnswer(): boolean {
+  /** Whether the response of `dropResponse` is still to be dropped. */
+  get dropsResponse(): boolean {
     return this.#lost.length > 0;
   }
 

@@ -41,7 +41,7 @@ export async function becomesTrue(
 }
 
 /** Returns a probe that is true if GET responds 2xx. */
-export function answersOk(url: string, headers: Record<string, string> = {}): () => Promise<boolean> {
+export function respondsOk(url: string, headers: Record<string, string> = {}): () => Promise<boolean> {
   return async () => {
     try {
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(2_000) });

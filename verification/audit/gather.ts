@@ -63,8 +63,8 @@ const QUERIES = {
     WHERE subsystem_key = '${SUBSYSTEM}' ORDER BY history_id`,
   currentSettings: `SELECT setting_key AS "group", value_text::json #>> '{}' AS id FROM settings.setting
     WHERE subsystem_key = '${SUBSYSTEM}'`,
-  tokens: 'SELECT jti, family_id AS "familyId", successor_jti AS "successorJti" FROM auth.refresh_token',
-  families: `SELECT family_id AS "familyId",
+  tokens: 'SELECT jti, family_id AS "sessionId", successor_jti AS "successorJti" FROM auth.refresh_token',
+  families: `SELECT family_id AS "sessionId",
       CASE WHEN revoked_at IS NOT NULL THEN coalesce(revoked_because, 'unknown') END AS "revokedBecause"
     FROM auth.refresh_family`,
   revocations: `SELECT identifier AS id FROM auth.revocation WHERE domain = 'jti'`,

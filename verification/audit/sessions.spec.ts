@@ -8,10 +8,10 @@ const session = (end: Session['end'] = 'alive'): Session => ({
 });
 const token = (jti: string, successorJti: string | null): StoredToken => ({
   jti,
-  familyId: 'f',
+  sessionId: 'f',
   successorJti,
 });
-const family = (revokedBecause: string | null = null) => [{ familyId: 'f', revokedBecause }];
+const family = (revokedBecause: string | null = null) => [{ sessionId: 'f', revokedBecause }];
 
 describe('auditSessions', () => {
   it('accepts a single chain with the successors that the caller received', () => {

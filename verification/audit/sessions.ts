@@ -4,13 +4,13 @@ import { CheckBuilder, countBy, type Check } from './check.ts';
 /** A refresh token in the auth service's database. */
 export interface StoredToken {
   readonly jti: string;
-  readonly familyId: string;
+  readonly sessionId: string;
   readonly successorJti: string | null;
 }
 
 /** A family of refresh tokens. */
 export interface StoredFamily {
-  readonly familyId: string;
+  readonly sessionId: string;
   /** Null: never revoked. */
   readonly revokedBecause: string | null;
 }
@@ -27,15 +27,15 @@ export function auditSessions(
 ): Check {
   const check = new CheckBuilder('refresh tokens: rotations kept, no family forked or ended wrongly');
   const stored = new Map(tokens.map((token) => [token.jti, token]));
-  const revoked = new Map(families.map(({ familyId, revokedBecause }) => [familyId, revokedBecause]));
+  const revoked = new Map(families.map(({ sessionId, revokedBecause }) => [sessionId, revokedBecause]));
   let acknowledged = 0;
   for (const session of sessions) {
     acknowledged += 1 + session.rotations.length;
-    const familyId = stored.get(session.firstJti)?.familyId;
-    if (familyId === undefined) check.lost(`the first token ${session.firstJti}`);
-    const because = familyId === undefined ? null : (revoked.get(familyId) ?? null);
+    const sessionId = stored.get(session.firstJti)?.sessionId;
+    if (sessionId === undefined) check.lost(`the first token ${session.firstJti}`);
+    const because = sessionId === undefined ? null : (revoked.get(sessionId) ?? null);
     if (session.end === 'alive' && because !== null)
-      check.wrong(`family ${String(familyId)} is revoked (${because}), but not by its holder`);
+      check.wrong(`family ${String(sessionId)} is revoked (${because}), but not by its holder`);
     for (const { presented, received } of session.rotations) {
       if (!stored.has(received)) check.lost(`token ${received}`);
       const successor = stored.get(presented)?.successorJti;
@@ -56,12 +56,12 @@ function findForks(tokens: readonly StoredToken[]): string[] {
   const findings = [...successors]
     .filter(([, count]) => count > 1)
     .map(([jti, count]) => `${jti} succeeds ${count} tokens`);
-  for (const familyId of new Set(tokens.map((token) => token.familyId))) {
-    const members = tokens.filter((token) => token.familyId === familyId);
+  for (const sessionId of new Set(tokens.map((token) => token.sessionId))) {
+    const members = tokens.filter((token) => token.sessionId === sessionId);
     const heads = members.filter(({ jti }) => !successors.has(jti)).length;
     const tails = members.filter(({ successorJti }) => successorJti === null).length;
     if (heads !== 1 || tails !== 1)
-      findings.push(`family ${familyId} has ${heads} first and ${tails} youngest tokens`);
+      findings.push(`family ${sessionId} has ${heads} first and ${tails} youngest tokens`);
   }
   return findings;
 }

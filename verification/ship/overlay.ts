@@ -4,7 +4,7 @@ import { FriendlyError } from '#platform/errors.ts';
 import { SERVICES } from '#platform/programs.ts';
 import { WORKSPACE } from '#platform/state-folder.ts';
 import { TcpProxy } from '#platform/tcp-proxy.ts';
-import { answersOk, eventually } from '#platform/waiting.ts';
+import { respondsOk, eventually } from '#platform/waiting.ts';
 import type { Application } from '#verification/traffic/context.ts';
 import type { PlatformUnderLoad } from '#verification/traffic/platform.ts';
 import type { Compose } from './compose.ts';
@@ -88,7 +88,7 @@ export class Overlay {
       const url = `http://${ip}:${NEIGHBOUR_PORT}`;
       await eventually(
         async () => {
-          if (!(await answersOk(`${url}/health/ready`)()))
+          if (!(await respondsOk(`${url}/health/ready`)()))
             throw new FriendlyError(`${name} did not become ready.`);
         },
         { timeoutMs: READY_TIMEOUT_MS },

@@ -3,7 +3,7 @@ import type { IProbe } from 'kubernetes-models/v1/Probe';
 import type { Container, PodSpec } from '#manifests/kubernetes-object.ts';
 import { FriendlyError } from '#platform/errors.ts';
 import type { Variables } from '#platform/state-folder.ts';
-import { answersOk, eventually } from '#platform/waiting.ts';
+import { respondsOk, eventually } from '#platform/waiting.ts';
 import type { ContainerSpec, Engine } from './engine.ts';
 
 /** A pod of one container. Runs the probes of its manifest from outside, like the kubelet. */
@@ -129,7 +129,7 @@ export class Pod {
 
   #probe({ httpGet }: IProbe): Promise<boolean> {
     const port = typeof httpGet?.port === 'string' ? this.#portOf(httpGet.port) : httpGet?.port;
-    return answersOk(`http://${this.ip}:${String(port)}${httpGet?.path ?? ''}`)();
+    return respondsOk(`http://${this.ip}:${String(port)}${httpGet?.path ?? ''}`)();
   }
 
   /** Waits. Returns false if the pod is stopped during the wait. */

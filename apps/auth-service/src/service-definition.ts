@@ -4,7 +4,7 @@ import { AppModule } from './app.module';
 import { TokenAuditService } from './audit/token-audit.service';
 import type { AuthConfig } from './config';
 import { IntrospectionAudit } from './introspection/introspection-audit.service';
-import { ACTING_GETS, requireBodyTypes } from './rejections/token-endpoints';
+import { GETS_WITH_SIDE_EFFECTS, requireBodyTypes } from './rejections/token-endpoints';
 
 /** Defines the service. Production and tests boot the same definition. */
 export function authService(config: AuthConfig): ServiceDefinition {
@@ -16,8 +16,8 @@ export function authService(config: AuthConfig): ServiceDefinition {
     rootModule: AppModule.forRoot(config),
     bodyLimitBytes: 64 * 1024,
     acceptsForms: true,
-    actingGets: ACTING_GETS,
-    plainBodies: true,
+    getsWithSideEffects: GETS_WITH_SIDE_EFFECTS,
+    refusesNulInBodies: true,
     // Every replica of every service polls this route twice a second.
     polledRoutes: ['/auth/revocations'],
     configure: (app) => {

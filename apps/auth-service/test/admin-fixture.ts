@@ -1,4 +1,4 @@
-import { rememberSecret, runProcess } from '@platform/testing';
+import { recordSecret, runProcess } from '@platform/testing';
 import { administer } from '../src/admin/administration';
 import { SECRET_KEY } from './auth-fixture';
 import { ADMINISTRATION, ensureBuilt } from './replica-processes';
@@ -55,7 +55,7 @@ function administratorBy(runCommand: RunCommand, url: string) {
     if (exitCode !== 0) throw new Error(`${line}: ${err}`);
     const result: JsonResult = JSON.parse(out);
     // Remembered for the log scan, because a secret that is only used for signing is never sent.
-    if (typeof result.sharedSecret === 'string') rememberSecret('shared secret', result.sharedSecret);
+    if (typeof result.sharedSecret === 'string') recordSecret('shared secret', result.sharedSecret);
     return result;
   };
 

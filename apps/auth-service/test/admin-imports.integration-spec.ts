@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hash as bcrypt } from '@node-rs/bcrypt';
-import { rememberSecret } from '@platform/testing';
+import { recordSecret } from '@platform/testing';
 import { administrator } from './admin-fixture';
 import { PASSWORD, startAuthService } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
@@ -145,7 +145,7 @@ describe('administering permissions of applications, external identities and pas
       const file = join(folder, `passwords.${format}`);
       await writeFile(file, lines.join(format === 'csv' ? '\r\n' : '\n'));
       const secrets = rows.map(({ passwordHash }) => passwordHash).filter((each) => each !== 'not-a-hash');
-      for (const each of secrets) rememberSecret('imported hash', each);
+      for (const each of secrets) recordSecret('imported hash', each);
       return { file, secrets };
     }
 

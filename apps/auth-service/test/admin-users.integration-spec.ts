@@ -1,4 +1,4 @@
-import { createTestDatabase, eventually, rememberSecret } from '@platform/testing';
+import { createTestDatabase, eventually, recordSecret } from '@platform/testing';
 import { runMigrations } from '@platform/database';
 import { STORE_SCHEMAS } from '../src/migrations/schemas';
 import { administrator, administratorProcess } from './admin-fixture';
@@ -225,7 +225,7 @@ describe('admin users explain', () => {
   });
 
   it('runs as the built program', async () => {
-    rememberSecret('shared secret', BACKEND.sharedSecret);
+    recordSecret('shared secret', BACKEND.sharedSecret);
     const built = administratorProcess(service.database.ownerUrl);
     expect(await built.json('users explain carl.customer')).toMatchObject({ outcome: 'resolved' });
   });

@@ -5,7 +5,7 @@ import { runMigrations } from '@platform/database';
 import {
   createTestDatabase,
   keyOfRun,
-  rememberSecret,
+  recordSecret,
   sharedMigration,
   watchLog,
   watchTraffic,
@@ -22,7 +22,7 @@ import { authService } from '../src/service-definition';
 import type { TokenResponse } from '../src/token/token.dto';
 import { refreshTokenClaimsOf, signRefreshToken } from '../src/token/token-claims';
 import type { RefreshTokenToSign } from '../src/token/token-claims';
-import { TokenSigner } from '../src/token/token-signer.service';
+import { TokenKeyring } from '../src/token/token-keyring.service';
 
 export const PASSWORD = 'Demo-Passw0rd!';
 export const BACKEND = {
@@ -71,21 +71,21 @@ export function testEnvironment(databaseUrl: string, overrides: NodeJS.ProcessEn
     ...KEYS,
     ...overrides,
   };
-  rememberSecretsOf(environment);
+  recordSecretsOf(environment);
   return environment;
 }
 
 /** Registers keys and secrets for the scan of the logs, which cannot learn them from requests. */
-function rememberSecretsOf(environment: NodeJS.ProcessEnv): void {
+function recordSecretsOf(environment: NodeJS.ProcessEnv): void {
   for (const [name, value = ''] of Object.entries(environment)) {
     if (!/_(KEYS?|SECRET)$/.test(name)) continue;
     // Lists have entries of the form `kid:secret`.
-    for (const entry of value.split(',')) rememberSecret(name, entry.slice(entry.indexOf(':') + 1));
+    for (const entry of value.split(',')) recordSecret(name, entry.slice(entry.indexOf(':') + 1));
   }
   for (const [, secret = ''] of environment.LEGACY_ISSUERS?.matchAll(/"secret":"([^"]+)"/g) ?? [])
-    rememberSecret('LEGACY_ISSUERS', secret);
+    recordSecret('LEGACY_ISSUERS', secret);
   for (const secret of [PASSWORD, BACKEND.sharedSecret, REPORTS.sharedSecret, PLATFORM_SECRET])
-    rememberSecret('development secret', secret);
+    recordSecret('development secret', secret);
 }
 
 /** Migrates every schema with the grants of production, and loads the development identities. */
@@ -200,7 +200,7 @@ export function renamedRefreshToken(
 
 /** Returns a validly signed refresh token with these claims. */
 export function refreshTokenOf(app: NestFastifyApplication, token: RefreshTokenToSign): string {
-  const { refresh, issuer } = app.get(TokenSigner).keys();
+  const { refresh, issuer } = app.get(TokenKeyring).keys();
   return signRefreshToken(refresh, refreshTokenClaimsOf(token, issuer));
 }
 

@@ -7,7 +7,7 @@ import { DataSource } from 'typeorm';
 import { IdentitiesService } from '../src/identity/identities.service';
 import { parseSubject } from '../src/identity/identity';
 import type { Resolution } from '../src/identity/identity';
-import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../src/identity/combined-stores.repository';
 import {
   InternalLegacyRepository,
   PersonDirectoryRepository,
@@ -140,7 +140,7 @@ interface LookUp {
 
 /** The stores, in one database or in several. */
 interface Arrangement {
-  stores: IdentityStoresRepository;
+  stores: CombinedStoresRepository;
   identities: IdentitiesService;
 }
 
@@ -222,7 +222,7 @@ describe(`identities of ${String(POPULATIONS)} populations`, () => {
   function arrange(persons: DataSource, users: DataSource, technicians: DataSource): Arrangement {
     const providers = new ServiceProvidersRepository(technicians);
     const all = [new PersonDirectoryRepository(persons), new InternalLegacyRepository(users), providers];
-    const stores = new IdentityStoresRepository(all);
+    const stores = new CombinedStoresRepository(all);
     return { stores, identities: new IdentitiesService(stores, providers, persons) };
   }
 

@@ -4,8 +4,8 @@ import { createTestDatabase } from '@platform/testing';
 import type { TestDatabase } from '@platform/testing';
 import { DataSource } from 'typeorm';
 import type { IdentityQuery, IdentityRecord } from '../src/identity/identity';
-import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
-import type { IdentityStoreRepository } from '../src/identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../src/identity/combined-stores.repository';
+import type { IdentityStore } from '../src/identity/combined-stores.repository';
 import type { StoredPassword } from '../src/identity/passwords/stored-passwords.repository';
 import { StoredPasswordsRepository } from '../src/identity/passwords/stored-passwords.repository';
 import {
@@ -17,7 +17,7 @@ import { AUTH_SCHEMA, SCHEMAS } from '../src/migrations/schemas';
 import { migrateWithIdentities } from './auth-fixture';
 
 interface StoreCase {
-  create: (dataSource: DataSource) => IdentityStoreRepository;
+  create: (dataSource: DataSource) => IdentityStore;
   /** A user of the store without a password. */
   userName: string;
   setPassword: string;
@@ -72,7 +72,7 @@ const CASES: Record<string, StoreCase> = {
 describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expected }) => {
   let database: TestDatabase;
   let dataSource: DataSource;
-  let store: IdentityStoresRepository;
+  let store: CombinedStoresRepository;
   let passwords: StoredPasswordsRepository;
 
   const findPassword = async (userName: string): Promise<StoredPassword | null> => {
@@ -86,7 +86,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     const settings = { ...AUTH_SCHEMA.settings, entities, url: database.url, poolSize: 2 };
     dataSource = new DataSource(postgresOptions(settings));
     await dataSource.initialize();
-    store = new IdentityStoresRepository([create(dataSource)]);
+    store = new CombinedStoresRepository([create(dataSource)]);
     passwords = new StoredPasswordsRepository([create(dataSource)]);
   });
   afterAll(async () => {
@@ -129,7 +129,7 @@ describe.each(Object.entries(CASES))('identity store: %s', (_, { create, ...expe
     await unreachable.initialize();
     await unreachable.destroy();
     await expect(
-      new IdentityStoresRepository([create(unreachable)]).find({
+      new CombinedStoresRepository([create(unreachable)]).find({
         by: 'user-name',
         userName: expected.userName,
       }),

@@ -4,7 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BoundSessionsJob } from '../src/token/bound-sessions.job';
 import { signRefreshToken } from '../src/token/token-claims';
 import type { RefreshTokenClaims } from '../src/token/token-claims';
-import { TokenSigner } from '../src/token/token-signer.service';
+import { TokenKeyring } from '../src/token/token-keyring.service';
 import { audited, trusted } from './audit-fixture';
 import {
   BACKEND,
@@ -105,7 +105,7 @@ describe('a refresh token that was used and pruned', () => {
   it('without the claim `sid` is unknown, and does not end the session', async () => {
     const { refreshToken, pruned } = await openPruned();
     const { sid: _, ...older } = claimsOf(pruned);
-    const { refresh: key } = replica.get(TokenSigner).keys();
+    const { refresh: key } = replica.get(TokenKeyring).keys();
     const unnamed = signRefreshToken(key, older as unknown as RefreshTokenClaims);
     const sent = postTo(replica, '/auth/token/refresh', { refreshToken: unnamed });
     await expectOutcome(sent, { status: 401, reason: 4 });

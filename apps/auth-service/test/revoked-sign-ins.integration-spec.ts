@@ -5,7 +5,7 @@ import { createTrustRequest } from '@platform/auth-client';
 import { eventually } from '@platform/testing';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
-import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../src/identity/combined-stores.repository';
 import { BACKEND, PASSWORD, REPORTS, bearerOf, postTo, startAuthService, startReplica } from './auth-fixture';
 import type { AuthFixture } from './auth-fixture';
 
@@ -235,7 +235,7 @@ describe('a trust sign-in with identity stores in a separate database', () => {
     try {
       await received;
       // The request's first look-ups in the identity stores have completed before these.
-      const stores = replica.get(IdentityStoresRepository);
+      const stores = replica.get(CombinedStoresRepository);
       for (let n = 0; n < 10; n += 1) await stores.find({ by: 'user-name', userName: 'nobody' });
       await change();
     } finally {

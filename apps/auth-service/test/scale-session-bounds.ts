@@ -82,8 +82,8 @@ export const sessionBoundStatements = (rows: number): readonly HotStatement<Data
     pages: 25_000,
     work: async (d) => {
       const owner = { subject: 'many' };
-      const { sessions, lookedUntil } = await new SessionsRepository(d).page(owner, 31_536_000, 100);
-      expect([sessions, lookedUntil]).toEqual([[], expect.anything()]);
+      const { sessions, scanEnd } = await new SessionsRepository(d).page(owner, 31_536_000, 100);
+      expect([sessions, scanEnd]).toEqual([[], expect.anything()]);
     },
   },
   {

@@ -12,8 +12,8 @@ import type { TokenAuditRow } from '../src/audit/token-audit.repository';
 import type { AuthConfig } from '../src/config';
 import { ExternalIdentity } from '../src/identity/external-identity.entity';
 import type { Identity, IdentityQuery } from '../src/identity/identity';
-import { IdentityStoresRepository } from '../src/identity/identity-stores.repository';
-import type { IdentityStoreRepository } from '../src/identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../src/identity/combined-stores.repository';
+import type { IdentityStore } from '../src/identity/combined-stores.repository';
 import { PasswordLockoutsRepository } from '../src/identity/passwords/password-lockouts.repository';
 import { StoredPasswordsRepository } from '../src/identity/passwords/stored-passwords.repository';
 import {
@@ -38,12 +38,12 @@ const ROWS = scaleRows();
 const MIDDLE = Math.floor(ROWS / 2);
 
 /** Three stores in one database share one statement. */
-const allStores = (d: DataSource): IdentityStoreRepository[] => [
+const allStores = (d: DataSource): IdentityStore[] => [
   new PersonDirectoryRepository(d),
   new InternalLegacyRepository(d),
   new ServiceProvidersRepository(d),
 ];
-const stores = (d: DataSource): IdentityStoresRepository => new IdentityStoresRepository(allStores(d));
+const stores = (d: DataSource): CombinedStoresRepository => new CombinedStoresRepository(allStores(d));
 const technicians = (d: DataSource): ServiceProvidersRepository => new ServiceProvidersRepository(d);
 const lockouts = (d: DataSource): PasswordLockoutsRepository => new PasswordLockoutsRepository(d);
 const groups = (d: DataSource): AccessControlRepository => new AccessControlRepository(d);
@@ -167,7 +167,7 @@ const issueOf = (personId: number) => ({
   audit: AUDIT,
   applicationKey: 'demo-backend',
   family: {
-    familyId: randomUUID(),
+    sessionId: randomUUID(),
     tokenId: randomUUID(),
     subject: 's',
     applicationKey: 'demo-backend',
@@ -307,7 +307,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
     name: 'wait for the turn of a revocation',
     pages: 40,
     work: (d) =>
-      revocations(d).awaitTurn([
+      revocations(d).delayRepetition([
         { domain: 'svc-personid', identifier: '5' },
         { domain: 'sub', identifier: 'personid:5' },
       ]),

@@ -2,7 +2,7 @@ import { GETTING_A_TOKEN, OpenApi, conventions } from '@platform/open-api';
 import type { ServiceDefinition } from '@platform/service-defaults';
 import { AppModule } from './app.module';
 import type { SettingsServiceConfig } from './config';
-import { keepJsonBodiesRaw } from './settings/setting-request.decorator';
+import { keepJsonBodiesRaw } from './settings/setting-request';
 import { MAX_BODY_BYTES } from './settings/setting-value';
 
 const DESCRIPTION = `Named settings of the platform's subsystems: any JSON value under a subsystem name and a setting name, with a history of

@@ -29,10 +29,10 @@ import {
 import { SchedulerModule } from './scheduler/scheduler.module';
 import { SchedulesModule } from './schedules/schedules.module';
 import { StoredSchedulesModule } from './stored-schedules/stored-schedules.module';
-import { ChangeSlots } from './turns/change-slots.service';
-import { ReadTurns } from './turns/read-turns.service';
+import { ChangeSlots } from './slots/change-slots.service';
+import { ReadSlots } from './slots/read-slots.service';
 
-/** Providers that every feature may inject: the configuration, the caller's scope, pages and turns. */
+/** Providers that every feature may inject: the configuration, the caller's scope, pages and slots. */
 @Global()
 @Module({})
 class CoreModule {
@@ -41,7 +41,7 @@ class CoreModule {
       { provide: TASK_CONFIG, useValue: config },
       { provide: KeysetPages, useFactory: () => new KeysetPages(SignedCursor.of(config)) },
       CallerScope,
-      ReadTurns,
+      ReadSlots,
       ChangeSlots,
     ];
     return { module: CoreModule, providers: exported, exports: exported };

@@ -162,7 +162,7 @@ export class ReleasedRetentionJob extends RetentionJob {
   protected async purge(): Promise<number> {
     const { RELEASED_RETENTION_DAYS: days, RELEASED_PER_FACILITY: kept } = this.config;
     let total = 0;
-    if (days > 0) total += await this.removeInBatches((size) => this.released.forgetOld(days, size));
+    if (days > 0) total += await this.removeInBatches((size) => this.released.purgeOld(days, size));
     for (let step = 1; step <= RELEASED_STEPS && !this.stopping; step += 1) {
       const { withMore, last } = await this.released.facilitiesWithMore(
         kept,
@@ -180,7 +180,7 @@ export class ReleasedRetentionJob extends RetentionJob {
   private async purgeSurplus(facilityId: number, kept: number): Promise<number> {
     let total = 0;
     while (!this.stopping) {
-      const removed = await this.released.forgetSurplus(facilityId, kept, SURPLUS_BATCH);
+      const removed = await this.released.purgeSurplus(facilityId, kept, SURPLUS_BATCH);
       total += removed;
       if (removed < SURPLUS_BATCH) break;
     }
@@ -244,6 +244,6 @@ export class TemplateRetentionJob extends RetentionJob {
 
   /** Examines at most 100,000 templates. Returns their number. */
   protected purge(): Promise<number> {
-    return this.removeInBatches((size) => this.templates.forgetUnused(size));
+    return this.removeInBatches((size) => this.templates.purgeUnused(size));
   }
 }

@@ -80,7 +80,7 @@ describe('the commit of a calendar change', () => {
   });
   afterEach(async () => {
     await query('ROLLBACK');
-    expect(database.losesAnswer).toBe(false);
+    expect(database.dropsResponse).toBe(false);
   });
   afterAll(async () => {
     await service.close();
@@ -134,20 +134,20 @@ describe('the commit of a calendar change', () => {
   describe('whose response is lost', () => {
     it('is recognised by the next attempt', async () => {
       const calendarId = randomUUID();
-      database.loseAnswer(...CREATION);
+      database.dropResponse(...CREATION);
       const created = await put(calendarId).set('if-none-match', '*').expect(200);
       expect(await etagOf(`/Calendars/${calendarId}`)).toBe(created.headers['etag']);
-      database.loseAnswer(...REPLACEMENT);
+      database.dropResponse(...REPLACEMENT);
       const replaced = await put(calendarId, { ...HOLIDAYS, name: 'Feasts' })
         .set('if-match', created.headers['etag'] as string)
         .expect(200);
       expect(await etagOf(`/Calendars/${calendarId}`)).toBe(replaced.headers['etag']);
-      database.loseAnswer(...DELETION);
+      database.dropResponse(...DELETION);
       await remove(calendarId)
         .set('if-match', replaced.headers['etag'] as string)
         .expect(204);
       const another = await create();
-      database.loseAnswer(...DELETION);
+      database.dropResponse(...DELETION);
       await remove(another).expect(204);
     });
 
@@ -155,11 +155,11 @@ describe('the commit of a calendar change', () => {
       const calendarId = await create();
       const etag = await etagOf(`/Calendars/${calendarId}`);
       inTheWait = () => put(calendarId, { ...HOLIDAYS, name: 'of others' }, 1).expect(200);
-      database.loseAnswer(...REPLACEMENT);
+      database.dropResponse(...REPLACEMENT);
       const answer = await put(calendarId).set('if-match', etag).expect(503);
       expect(answer.body.type).toBe('urn:platform:problem:outcome-unknown');
       inTheWait = () => put(calendarId, { ...HOLIDAYS, name: 'of others' }, 1).expect(200);
-      database.loseAnswer(...DELETION);
+      database.dropResponse(...DELETION);
       const deletion = await remove(calendarId)
         .set('if-match', await etagOf(`/Calendars/${calendarId}`))
         .expect(503);
@@ -172,7 +172,7 @@ describe('the commit of a calendar change', () => {
       inTheWait = () =>
         (service.apis[1] ?? service.api).patch(path).set(PARTNER).send({ name: 'of others' }).expect(200);
       const etag = await etagOf(path);
-      database.loseAnswer(...CHANGE);
+      database.dropResponse(...CHANGE);
       const answer = await service.api
         .patch(path)
         .set(PARTNER)

@@ -127,7 +127,7 @@ describe('a template that nearly all instances share', () => {
         scannedRows: 1_001,
         work: async (d) => {
           const templates = new TemplatesRepository(d.getRepository(Template));
-          expect(await templates.forgetUnused(1_001)).toBe(1_001);
+          expect(await templates.purgeUnused(1_001)).toBe(1_001);
         },
       },
     ],

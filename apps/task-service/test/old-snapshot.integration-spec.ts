@@ -123,13 +123,13 @@ describe('published events whose rows cannot be vacuumed because of an old snaps
       expect(found).toBe(50);
       const behind = { partitions: PARTITIONS, messageTypes: TYPES, floors: floors.of(PARTITIONS) };
       const count = async (): Promise<void> => {
-        expect(await outbox.readBacklogBehind(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
+        expect(await outbox.readBacklogAbove(behind)).toMatchObject({ waiting: 1_600, parked: 0 });
       };
       await expectPages(count, 0, 3_000);
       // About as often as metrics are scraped in one or two minutes. A statement that ran only once would not
       // be cached by the server.
       for (let reading = 0; reading < 20; reading += 1)
-        expect((await outbox.readBacklogBehind(behind)).oldestAgeSeconds).toBeGreaterThan(0);
+        expect((await outbox.readBacklogAbove(behind)).oldestAgeSeconds).toBeGreaterThan(0);
       expect(await outbox.readBacklog()).toMatchObject({ waiting: 1_600, parked: 0 });
       // Reads between two full ones are short, too.
       nowMs -= 16_000 - 1;

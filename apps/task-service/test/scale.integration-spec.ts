@@ -285,8 +285,8 @@ const TASKS: readonly HotStatement<DataSource>[] = [
     work: inTransaction((m, d) => releases(d).lockNext(m, [])),
   },
   { name: 'read the backlog of releases', pages: 20, work: (d) => releases(d).readBacklog() },
-  { name: 'purge old released instances', pages: 100, work: (d) => released(d).forgetOld(30, 1_000) },
-  { name: 'purge unused templates, without any', pages: 20, work: (d) => templates(d).forgetUnused(1_000) },
+  { name: 'purge old released instances', pages: 100, work: (d) => released(d).purgeOld(30, 1_000) },
+  { name: 'purge unused templates, without any', pages: 20, work: (d) => templates(d).purgeUnused(1_000) },
   {
     name: 'find schedules that may have ended, without any',
     pages: 20,

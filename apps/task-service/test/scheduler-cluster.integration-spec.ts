@@ -69,7 +69,7 @@ describe('schedulers on one trigger store', () => {
   });
   afterEach(async () => {
     await database.query('TRUNCATE task.triggers, task.fires, task.outbox');
-    for (const replica of replicas) replica.forgetStart();
+    for (const replica of replicas) replica.resetStart();
   });
   afterAll(async () => {
     await Promise.all(dataSources.map((dataSource) => dataSource.destroy()));
@@ -160,10 +160,10 @@ describe('schedulers on one trigger store', () => {
 
   it('find a trigger that becomes overdue before their start position once that is reset', async () => {
     const [replica] = replicas as [FiringService];
-    replica.forgetStart();
+    replica.resetStart();
     await replica.findNextDueDelayMs();
     await addTriggers(1, 1, { schedule: '0 2 * * *', dueAt: `now() - interval '1 hour'` });
-    replica.forgetStart();
+    replica.resetStart();
     expect(await replica.findNextDueDelayMs()).toBeLessThan(0);
     expect(await replica.fireBatch()).toMatchObject({ fired: 1 });
   });

@@ -26,8 +26,8 @@ export { PoolDriver, listParameter, queryPrepared, readPrepared, readPreparedArr
 export type { Isolation, PreparedStatement, Query } from './pool';
 export { batched, batchedWrites } from './batched';
 export { ClockGuard } from './clock-guard';
-export { CLOCK_STEP_SECONDS, isStillToCome } from './still-to-come';
-export { inParts } from './in-parts';
-export type { RefusedItem } from './in-parts';
-export { TURN_BOUNDS, Turns } from './turns';
-export type { Share, TurnBound } from './turns';
+export { CLOCK_STEP_SECONDS, isInFuture } from './is-in-future';
+export { allOrEach } from './all-or-each';
+export type { RefusedItem } from './all-or-each';
+export { SLOT_BOUNDS, Slots } from './slots';
+export type { Share, SlotBound } from './slots';

@@ -14,11 +14,11 @@ describe('KeyedMutex', () => {
     expect(mutex.size).toBe(0);
   });
 
-  it('runs a task with isNext before all others that wait', async () => {
+  it('runs a task with goesFirst before all others that wait', async () => {
     const mutex = new KeyedMutex();
     const order: string[] = [];
-    const enter = (name: string, isNext?: boolean): Promise<unknown> =>
-      mutex.run('key', () => Promise.resolve(order.push(name)), isNext);
+    const enter = (name: string, goesFirst?: boolean): Promise<unknown> =>
+      mutex.run('key', () => Promise.resolve(order.push(name)), goesFirst);
     await Promise.all([enter('holder'), enter('a'), enter('b'), enter('next', true)]);
     expect(order).toEqual(['holder', 'next', 'a', 'b']);
   });

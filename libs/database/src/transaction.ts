@@ -15,7 +15,7 @@ export interface TransactionOptions {
    */
   serializeOn?: string | readonly string[];
   /** Whether it goes ahead of the others that wait for those keys. */
-  isNext?: boolean;
+  goesFirst?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -89,15 +89,15 @@ function runSerialized<T>(
   attemptOnce: () => Promise<T>,
   options: TransactionOptions,
 ): Promise<T> {
-  const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn, isNext } = options;
+  const { deadlineMs = 5_000, clock = SYSTEM_CLOCK, serializeOn, goesFirst } = options;
   const deadlineAtMs = clock.monotonicMs() + deadlineMs;
   const run = (): Promise<T> => repeat(dataSource, attemptOnce, { ...options, clock, deadlineAtMs });
   if (serializeOn === undefined) return run();
   const mutex = mutexOf(dataSource);
-  if (typeof serializeOn === 'string') return mutex.run(serializeOn, run, isNext);
+  if (typeof serializeOn === 'string') return mutex.run(serializeOn, run, goesFirst);
   // Keys are acquired in sorted order, so that no two transactions wait for each other.
   const keys = [...new Set(serializeOn)].sort();
-  return keys.reduceRight((work, key) => () => mutex.run(key, work, isNext), run)();
+  return keys.reduceRight((work, key) => () => mutex.run(key, work, goesFirst), run)();
 }
 
 async function repeat<T>(
@@ -198,14 +198,14 @@ export class KeyedMutex {
 
   /**
    * Runs `work` once `key` is free, and holds the key until `work` settles.
-   * @param isNext whether it goes ahead of all others that wait
+   * @param goesFirst whether it goes ahead of all others that wait
    */
-  async run<T>(key: string, work: () => Promise<T>, isNext = false): Promise<T> {
+  async run<T>(key: string, work: () => Promise<T>, goesFirst = false): Promise<T> {
     const waiting = this.waiting.get(key);
     if (waiting === undefined) this.waiting.set(key, []);
     else
       await new Promise<void>((resolve) => {
-        if (isNext) waiting.unshift(resolve);
+        if (goesFirst) waiting.unshift(resolve);
         else waiting.push(resolve);
       });
     try {

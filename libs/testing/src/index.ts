@@ -30,7 +30,7 @@ export { apiDocument, wrongRefusals } from './api-document/documents';
 export { findLeaks, MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 export { securityQueries } from './security-queries';
 export { secretsIn } from './secrets-in-traffic';
-export { rememberSecret } from './recording';
+export { recordSecret } from './recording';
 export { watchLog } from './watch-log';
 export { SpanNotes, startTraceCollector } from './traces';
 export type { CollectedSpan, TraceCollector } from './traces';

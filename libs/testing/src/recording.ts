@@ -29,7 +29,7 @@ export function recordedLog(program: string): (text: string | Uint8Array) => voi
  * short to distinguish from other text.
  * @param kind description of the secret for the report
  */
-export function rememberSecret(kind: string, value: string): void {
+export function recordSecret(kind: string, value: string): void {
   const folder = recordingFolder();
   if (folder === undefined || value.length < MIN_SECRET_LENGTH) return;
   appendFileSync(join(folder, `${process.pid}.secrets`), `${JSON.stringify([value, kind])}\n`);

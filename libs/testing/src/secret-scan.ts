@@ -13,7 +13,7 @@ export interface ScannedRecording {
 
 /**
  * Searches all logs of a recording for every secret that was remembered or sent over the wire.
- * @param folder filled by `recordedLog`, `rememberSecret` and record-traffic.cjs
+ * @param folder filled by `recordedLog`, `recordSecret` and record-traffic.cjs
  * @param harmless texts that are not secrets, wherever they were sent
  * @throws {Error} with the places, never the secrets; also if there was traffic but no log
  */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { waitUntilReady } from '#platform/supervisor.ts';
 import type { PrivateServers } from '#platform/test-platform.ts';
-import { answersOk } from '#platform/waiting.ts';
+import { respondsOk } from '#platform/waiting.ts';
 
 const READY_TIMEOUT_MS = 20_000;
 const STAGE = 3;
@@ -42,7 +42,7 @@ export async function startInstalled(
     env: { PATH: process.env['PATH'], ...variables },
   });
   const url = `http://127.0.0.1:${port}`;
-  await waitUntilReady(child, answersOk(`${url}${readyPath}`), READY_TIMEOUT_MS);
+  await waitUntilReady(child, respondsOk(`${url}${readyPath}`), READY_TIMEOUT_MS);
   return {
     url,
     stop: () => {

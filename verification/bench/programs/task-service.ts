@@ -103,7 +103,7 @@ async function main(): Promise<void> {
     fire: () => {
       const firing = app.get(FiringService);
       // The bench made the triggers due directly in the database.
-      firing.forgetStart();
+      firing.resetStart();
       return fireAll(firing);
     },
     relay: async () => {

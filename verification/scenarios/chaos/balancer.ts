@@ -1,6 +1,6 @@
 import type { ServiceName } from '#platform/programs.ts';
 import { TcpProxy, type TcpTarget } from '#platform/tcp-proxy.ts';
-import { answersOk } from '#platform/waiting.ts';
+import { respondsOk } from '#platform/waiting.ts';
 
 const PROBE_INTERVAL_MS = 200;
 
@@ -48,7 +48,7 @@ export class Balancer {
   }
 
   async #probe(port: number, readinessPath: string): Promise<void> {
-    if (await answersOk(`http://127.0.0.1:${port}${readinessPath}`)()) this.#ready.add(port);
+    if (await respondsOk(`http://127.0.0.1:${port}${readinessPath}`)()) this.#ready.add(port);
     else this.#ready.delete(port);
   }
 

@@ -8,7 +8,7 @@ import { FriendlyError } from '#platform/errors.ts';
 import { findFreePorts } from '#platform/ports.ts';
 import { findPrometheus } from '#platform/prometheus.ts';
 import { waitUntilReady } from '#platform/supervisor.ts';
-import { answersOk, eventually } from '#platform/waiting.ts';
+import { respondsOk, eventually } from '#platform/waiting.ts';
 import { type Check, CheckBuilder } from '#verification/audit/check.ts';
 import type { Testbed } from './testbed.ts';
 
@@ -56,7 +56,7 @@ export class Prometheus {
     ];
     const spec = { name: 'prometheus', stage: 0, command, args, env: process.env, cwd: folder };
     const url = `http://127.0.0.1:${port}`;
-    await waitUntilReady(await supervisor.spawn(spec), answersOk(`${url}/-/ready`), READY_TIMEOUT_MS);
+    await waitUntilReady(await supervisor.spawn(spec), respondsOk(`${url}/-/ready`), READY_TIMEOUT_MS);
     return new Prometheus(url);
   }
 

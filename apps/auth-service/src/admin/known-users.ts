@@ -1,7 +1,7 @@
 import type { IdentityQuery } from '../identity/identity';
 import { parseSubject } from '../identity/identity';
-import { IdentityStoresRepository } from '../identity/identity-stores.repository';
-import type { IdentityStoreRepository } from '../identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../identity/combined-stores.repository';
+import type { IdentityStore } from '../identity/combined-stores.repository';
 import {
   InternalLegacyRepository,
   PersonDirectoryRepository,
@@ -14,7 +14,7 @@ import type { CommandContext } from './command';
 /** Connects to all identity stores, in the order in which a sign-in consults them. */
 export function inAllStores<T>(
   { inStore }: Pick<CommandContext, 'inStore'>,
-  work: (stores: readonly IdentityStoreRepository[]) => Promise<T>,
+  work: (stores: readonly IdentityStore[]) => Promise<T>,
 ): Promise<T> {
   return inStore('PERSON_DIRECTORY', (persons) =>
     inStore('INTERNAL_LEGACY', (users) =>
@@ -53,6 +53,6 @@ export async function isKnown(context: CommandContext, owner: SessionOwner): Pro
   if (query === null) return false;
   return inAllStores(
     context,
-    async (stores) => (await new IdentityStoresRepository(stores).find(query)).length > 0,
+    async (stores) => (await new CombinedStoresRepository(stores).find(query)).length > 0,
   );
 }

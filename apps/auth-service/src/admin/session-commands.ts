@@ -59,7 +59,7 @@ function addEnd(group: Command, run: RunCommand): void {
       run(async ({ dataSource }) => {
         const identifier = canonicalIdentifier('sid', session);
         if (!isUuid(identifier)) throw new RefusedError(`"${session}" is no session`);
-        if (!force && !(await dataSource.getRepository(RefreshFamily).existsBy({ familyId: identifier })))
+        if (!force && !(await dataSource.getRepository(RefreshFamily).existsBy({ sessionId: identifier })))
           throw new RefusedError(
             `there is no session ${identifier} that can be refreshed: pass --force to end one without refresh tokens`,
           );

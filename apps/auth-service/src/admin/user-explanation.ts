@@ -7,8 +7,8 @@ import type { AuditedAttempt } from '../audit/audited-attempts.repository';
 import { ExternalIdentity } from '../identity/external-identity.entity';
 import { formatSubject, userNameKey } from '../identity/identity';
 import type { IdentityQuery, IdentityRecord, Resolution } from '../identity/identity';
-import { IdentityStoresRepository } from '../identity/identity-stores.repository';
-import type { IdentityStoreRepository } from '../identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../identity/combined-stores.repository';
+import type { IdentityStore } from '../identity/combined-stores.repository';
 import { mergeIdentities } from '../identity/merge-identities';
 import { readPasswordHash } from '../identity/passwords/password-hash';
 import { PasswordLockoutsRepository } from '../identity/passwords/password-lockouts.repository';
@@ -78,11 +78,11 @@ export async function explainUser(
 
 async function explain(
   asked: AskedUser,
-  stores: readonly IdentityStoreRepository[],
+  stores: readonly IdentityStore[],
   dataSource: DataSource,
   { since, limit }: { since: Date; limit: number },
 ): Promise<UserExplanation> {
-  const records = await new IdentityStoresRepository(stores).find(queryOf(asked));
+  const records = await new CombinedStoresRepository(stores).find(queryOf(asked));
   const resolution = mergeIdentities(records);
   const names = namesOf(asked, records);
   const subjects = subjectsOf(asked, resolution, records);
@@ -164,7 +164,7 @@ function identityObstacles(records: readonly IdentityRecord[], resolution: Resol
 
 async function passwordsOf(
   names: readonly string[],
-  stores: readonly IdentityStoreRepository[],
+  stores: readonly IdentityStore[],
 ): Promise<{ name: string; found: FoundPassword }[]> {
   const passwords = new StoredPasswordsRepository(stores);
   return Promise.all(names.map(async (name) => ({ name, found: await passwords.find(name) })));
@@ -200,7 +200,7 @@ async function accountOf(
     userId,
     providerId,
   }: IdentityRecord,
-  stores: readonly IdentityStoreRepository[],
+  stores: readonly IdentityStore[],
 ): Promise<ExplainedAccount> {
   const { dataSource, accounts } = stores.find(({ name }) => name === store)!;
   const row = await dataSource.getRepository(accounts.entity).findOneBy({ [accounts.id]: accountId });

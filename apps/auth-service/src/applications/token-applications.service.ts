@@ -67,7 +67,7 @@ export class TokenApplicationsService {
    */
   async read(applicationKey: string | null | undefined): Promise<ReadApplication> {
     if (applicationKey === null || applicationKey === undefined)
-      return { application: null, readAt: await this.revocations.present() };
+      return { application: null, readAt: await this.revocations.now() };
     const application = await this.applications.findEnabled(applicationKey);
     return { application, readAt: application?.readAt ?? null };
   }

@@ -7,7 +7,7 @@ import type { DataSource } from 'typeorm';
 import { ExternalIdentity } from './external-identity.entity';
 import { formatSubject, parseSubject, technicianSubject } from './identity';
 import type { Identity, Resolution, Subject } from './identity';
-import { IdentityStoresRepository } from './identity-stores.repository';
+import { CombinedStoresRepository } from './combined-stores.repository';
 import type { ExplicitIdentifiers } from './merge-identities';
 import { ServiceProvidersRepository } from './single-stores.repository';
 
@@ -26,7 +26,7 @@ const ABSENT: Resolution = { outcome: 'absent' };
 @Injectable()
 export class IdentitiesService {
   constructor(
-    private readonly stores: IdentityStoresRepository,
+    private readonly stores: CombinedStoresRepository,
     private readonly serviceProviders: ServiceProvidersRepository,
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}

@@ -8,8 +8,8 @@ import { AccessControlRepository } from '../access-control/access-control.reposi
 import type { AuthConfig } from '../config';
 import { IdentitiesService } from './identities.service';
 import type { Store } from './identity';
-import { IdentityStoresRepository } from './identity-stores.repository';
-import type { IdentityStoreRepository } from './identity-stores.repository';
+import { CombinedStoresRepository } from './combined-stores.repository';
+import type { IdentityStore } from './combined-stores.repository';
 import { STORES } from './single-stores.repository';
 
 /** The schema of each store. */
@@ -25,11 +25,11 @@ export class IdentityModule {
       module: IdentityModule,
       imports: STORE_NAMES.flatMap((store) => databasesOf(store, config, schemas)),
       providers: [
-        ...STORE_NAMES.map((store) => onDataSource<IdentityStoreRepository>(nameOf(store), STORES[store])),
+        ...STORE_NAMES.map((store) => onDataSource<IdentityStore>(nameOf(store), STORES[store])),
         {
-          provide: IdentityStoresRepository,
+          provide: CombinedStoresRepository,
           inject: Object.values(STORES),
-          useFactory: (...stores: IdentityStoreRepository[]) => new IdentityStoresRepository(stores),
+          useFactory: (...stores: IdentityStore[]) => new CombinedStoresRepository(stores),
         },
         onDataSource(nameOf('INTERNAL_LEGACY'), AccessControlRepository),
         IdentitiesService,
@@ -37,7 +37,7 @@ export class IdentityModule {
       exports: [
         ...Object.values(STORES),
         IdentitiesService,
-        IdentityStoresRepository,
+        CombinedStoresRepository,
         AccessControlRepository,
       ],
     };

@@ -5,8 +5,8 @@ import type { DataSource } from 'typeorm';
 import { userNameKey } from './identity';
 import type { Store } from './identity';
 import { InternalUser, Person, Technician } from './identity-stores.entity';
-import { IdentityStoreRepository } from './identity-stores.repository';
-import type { StoreStatements } from './identity-stores.repository';
+import { IdentityStore } from './combined-stores.repository';
+import type { StoreStatements } from './combined-stores.repository';
 
 // Lists use array_to_json(ARRAY(…)): starting up json_agg costs a statement more than its rows do.
 const PERSON_RECORD = `
@@ -40,7 +40,7 @@ const PERSON_STATEMENTS: StoreStatements = {
 };
 
 /** Customers, owners and residents. */
-export class PersonDirectoryRepository extends IdentityStoreRepository {
+export class PersonDirectoryRepository extends IdentityStore {
   readonly name = 'person-directory';
   readonly statements = PERSON_STATEMENTS;
   readonly accounts = { entity: Person, id: 'personId' };
@@ -84,7 +84,7 @@ const INTERNAL_USER_STATEMENTS: StoreStatements = {
 };
 
 /** Internal users and their security groups, direct and inherited. */
-export class InternalLegacyRepository extends IdentityStoreRepository {
+export class InternalLegacyRepository extends IdentityStore {
   readonly name = 'internal-legacy';
   readonly statements = INTERNAL_USER_STATEMENTS;
   readonly accounts = { entity: InternalUser, id: 'userId' };
@@ -139,7 +139,7 @@ const TECHNICIAN_STATEMENTS: StoreStatements = {
 };
 
 /** Service providers' technicians who have an account. */
-export class ServiceProvidersRepository extends IdentityStoreRepository {
+export class ServiceProvidersRepository extends IdentityStore {
   readonly name = 'service-providers';
   readonly statements = TECHNICIAN_STATEMENTS;
   readonly accounts = { entity: Technician, id: 'technicianId' };
@@ -186,4 +186,4 @@ export const STORES = {
   PERSON_DIRECTORY: PersonDirectoryRepository,
   INTERNAL_LEGACY: InternalLegacyRepository,
   SERVICE_PROVIDERS: ServiceProvidersRepository,
-} as const satisfies Record<Store, new (dataSource: DataSource) => IdentityStoreRepository>;
+} as const satisfies Record<Store, new (dataSource: DataSource) => IdentityStore>;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { isStillToCome } from '@platform/database';
+import { isInFuture } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { SecretBox } from '../keys/secret-box';
 import { purgeBatch } from '../purge-batch';
@@ -34,7 +34,7 @@ export interface ResumedSignIn extends SignInTerms, SignInPurpose {
 
 type TakenSignIn = Pick<OpenIdSignIn, 'sealedSecrets' | 'applicationKey'> & Pick<ResumedSignIn, 'begunAt'>;
 
-const IS_WAITING = isStillToCome('expires_at', SIGN_IN_LIFETIME_SECONDS);
+const IS_WAITING = isInFuture('expires_at', SIGN_IN_LIFETIME_SECONDS);
 
 // Hand-written SQL: of concurrent callbacks with one state, on any replicas, exactly one gets the row.
 // Another browser's request does not consume the row, so knowing a state is not enough to break someone's

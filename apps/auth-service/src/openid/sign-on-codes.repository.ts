@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { isStillToCome } from '@platform/database';
+import { isInFuture } from '@platform/database';
 import type { DataSource, QueryDeepPartialEntity } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
 import type { ApplicationReturn } from './application-return';
@@ -18,7 +18,7 @@ const LIFETIME_SECONDS = 60;
 const TAKE = `
   WITH taken AS (
     DELETE FROM auth.sign_on_code
-    WHERE code_hash = $1 AND application_key = $2 AND code_challenge = $3 AND ${isStillToCome('expires_at', LIFETIME_SECONDS)}
+    WHERE code_hash = $1 AND application_key = $2 AND code_challenge = $3 AND ${isInFuture('expires_at', LIFETIME_SECONDS)}
     RETURNING issuer, subject, auth_time, coalesce(evidence_at, expires_at - interval '${String(LIFETIME_SECONDS)} seconds') AS evidence_at,
       expires_at
   )

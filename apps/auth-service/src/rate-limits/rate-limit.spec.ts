@@ -1,6 +1,6 @@
 import { ContentionError, DatabaseUnavailableError } from '@platform/database';
 import { ManualClock } from '@platform/time';
-import { orGiveBack, RefusedBuckets, perMinute, TokenRateExceeded } from './rate-limit';
+import { giveBackIfRefused, RefusedBuckets, perMinute, TokenRateExceeded } from './rate-limit';
 
 describe('perMinute', () => {
   it('spreads the requests over the minute, and admits a full minute’s requests at once', () => {
@@ -29,14 +29,14 @@ describe('RefusedBuckets', () => {
   });
 });
 
-describe('orGiveBack', () => {
+describe('giveBackIfRefused', () => {
   it.each([
     ['returns it: a limit refused the issue', new TokenRateExceeded('application', 1, false), 1],
     ['returns it: contention prevented the issue', new ContentionError('kept colliding'), 1],
     ['keeps it used: the outcome is unknown', new DatabaseUnavailableError('gone'), 0],
   ])('returns a consumed proof only if nothing can have been issued; %s', async (_when, error, times) => {
     const giveBack = jest.fn(() => Promise.resolve());
-    await expect(orGiveBack(Promise.reject(error), giveBack)).rejects.toBe(error);
+    await expect(giveBackIfRefused(Promise.reject(error), giveBack)).rejects.toBe(error);
     expect(giveBack).toHaveBeenCalledTimes(times);
   });
 });

@@ -51,7 +51,7 @@ const TOO_MANY = {
  * contention in the database prevented the issue, makes the proof usable again, so that the caller can send
  * the same request later.
  */
-export async function orGiveBack<T>(issue: Promise<T>, giveBack: () => Promise<void>): Promise<T> {
+export async function giveBackIfRefused<T>(issue: Promise<T>, giveBack: () => Promise<void>): Promise<T> {
   try {
     return await issue;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { isStillToCome, queryPrepared } from '@platform/database';
+import { isInFuture, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../purge-batch';
@@ -10,7 +10,7 @@ import type { RateLimit } from './rate-limit';
 /**
  * SQL: true if the bucket is not full. `free_at` is at most one minute ahead unless the clock was set back.
  */
-const IS_SPENT = isStillToCome('bucket.free_at', MINUTE_SECONDS);
+const IS_SPENT = isInFuture('bucket.free_at', MINUTE_SECONDS);
 
 /**
  * SQL: takes one request from bucket $1 if `condition` holds, and returns a row if it was taken. $2 is the

@@ -18,7 +18,7 @@ const TOKEN_ENDPOINTS: ReadonlyMap<string, TokenFlow> = new Map([
 ]);
 
 /** GET routes with side effects: all GET routes among the token endpoints start a sign-in. */
-export const ACTING_GETS: readonly string[] = [...TOKEN_ENDPOINTS.keys()]
+export const GETS_WITH_SIDE_EFFECTS: readonly string[] = [...TOKEN_ENDPOINTS.keys()]
   .filter((endpoint) => endpoint.startsWith('GET '))
   .map((endpoint) => endpoint.slice('GET '.length));
 

@@ -14,11 +14,11 @@ export class RevocationTable implements RevocationSource {
   async *changesSince(
     since: Date,
     signal?: AbortSignal,
-    tellPresent?: (present: Date) => void,
+    reportTime?: (present: Date) => void,
   ): AsyncGenerator<readonly Revocation[]> {
     for (let from: Date | string | null = since; from !== null;) {
       const page: RevocationPage = await this.readPage(from, signal);
-      if (page.present !== null) tellPresent?.(page.present);
+      if (page.present !== null) reportTime?.(page.present);
       yield page.revocations;
       from = page.next;
     }
@@ -28,7 +28,7 @@ export class RevocationTable implements RevocationSource {
     signal?.throwIfAborted();
     const after = typeof from === 'string' ? readPosition(from) : null;
     // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
-    const present = await this.repository.present();
+    const present = await this.repository.now();
     const since = typeof from === 'string' ? new Date(0) : from;
     const rows = await this.repository.list(since, PAGE_SIZE, after);
     const last = rows.length < PAGE_SIZE ? undefined : rows.at(-1);

@@ -182,7 +182,7 @@ export class RevocationsController {
     const after = cursor === undefined ? null : this.readCursor(cursor);
     const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
     // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
-    void reply.header('revocations-as-of', (await this.repository.present()).toISOString());
+    void reply.header('revocations-as-of', (await this.repository.now()).toISOString());
     const rows = await this.repository.list(minDate, limit ?? WHOLE_LIST_STEP, after, listed);
     const last = rows.at(-1);
     if (limit === undefined && rows.length === WHOLE_LIST_STEP) return this.wholeList(rows, minDate, listed);

@@ -115,7 +115,7 @@ const FIND: PreparedStatement = {
   text: `SELECT ${COLUMNS} FROM auth.revocations WHERE domain = $1 AND identifier = $2`,
 };
 
-const PRESENT: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now() AS present' };
+const NOW: PreparedStatement = { name: 'revocation-clock', text: 'SELECT now()' };
 
 const LIST = `SELECT ${COLUMNS} FROM auth.revocations WHERE revocation_date > $1 AND domain = ANY ($3) ${ORDER} $2`;
 // Hand-written SQL: the position is compared as a row. With minDate as a further condition PostgreSQL would
@@ -168,7 +168,7 @@ const PUT = `
     counted_client = excluded.counted_client`;
 
 // Runs after the commit of PUT. Changes nothing if the second of the revocation's date is not over.
-const RENEW_LATE = `
+const REDATE_LATE = `
   UPDATE auth.revocations SET
     confirmed = false,
     revocation_date = present.at,
@@ -178,7 +178,7 @@ const RENEW_LATE = `
     AND date_trunc('second', revocation_date) < date_trunc('second', present.at)
   RETURNING 1`;
 /** Maximum times that a revocation is redated because its commit ended after the second of its date. */
-const MAX_RENEWALS = 8;
+const MAX_REDATINGS = 8;
 
 const FIND_ISSUED: PreparedStatement = {
   name: 'find-issued-token',
@@ -229,15 +229,15 @@ export class RevocationsRepository {
   }
 
   /** Returns true if the session, ended or not, belongs to one of the subjects. */
-  async isSessionOf(sid: string, subjects: readonly string[]): Promise<boolean> {
-    const rows = await this.dataSource.query<unknown[]>(IS_SESSION_OF, [sid, subjects]);
+  async isSessionOf(sessionId: string, subjects: readonly string[]): Promise<boolean> {
+    const rows = await this.dataSource.query<unknown[]>(IS_SESSION_OF, [sessionId, subjects]);
     return rows.length > 0;
   }
 
   /** Returns the time of the database's clock, which dates revocations. */
-  async present(): Promise<Date> {
-    const [row] = await readPrepared<{ present: Date }>(this.dataSource, PRESENT, []);
-    return row!.present;
+  async now(): Promise<Date> {
+    const [row] = await readPrepared<{ now: Date }>(this.dataSource, NOW, []);
+    return row!.now;
   }
 
   /**
@@ -280,7 +280,7 @@ export class RevocationsRepository {
       because,
       countedClient,
     ]);
-    if (isDated(domain)) await this.renewLate(domain, identifier, interrupts);
+    if (isDated(domain)) await this.redateLate(domain, identifier, interrupts);
   }
 
   /**
@@ -288,9 +288,9 @@ export class RevocationsRepository {
    * without seeing the revocation began before that commit, so its tokens are dated in or before the same
    * second and are covered.
    */
-  private async renewLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
-    for (let renewals = 0; renewals < MAX_RENEWALS; renewals += 1) {
-      const [rows] = await this.dataSource.query<[unknown[], number]>(RENEW_LATE, [
+  private async redateLate(domain: string, identifier: string, interrupts: boolean): Promise<void> {
+    for (let redatings = 0; redatings < MAX_REDATINGS; redatings += 1) {
+      const [rows] = await this.dataSource.query<[unknown[], number]>(REDATE_LATE, [
         domain,
         identifier,
         interrupts,
@@ -307,7 +307,7 @@ export class RevocationsRepository {
    * previous one.
    * @param names every key of the user; a revocation under any of them counts as the previous one
    */
-  async awaitTurn(names: readonly RevocationKey[]): Promise<void> {
+  async delayRepetition(names: readonly RevocationKey[]): Promise<void> {
     const parameters = [names.map(({ domain }) => domain), names.map(({ identifier }) => identifier)];
     const [row] = await this.dataSource.query<{ delayMs: number }[]>(DELAY, parameters);
     if (row !== undefined && row.delayMs > 0) await wait(row.delayMs);

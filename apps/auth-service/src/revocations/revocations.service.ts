@@ -68,7 +68,7 @@ export class RevocationsService {
     // may be what is revoked. One by any other caller does not. Nor does one of an application or a service,
     // because it would interrupt too many sign-ins.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
-    if (isDated(key.domain) && !interrupts) await this.repository.awaitTurn(names);
+    if (isDated(key.domain) && !interrupts) await this.repository.delayRepetition(names);
     await this.repository.put({
       ...key,
       ...origin,

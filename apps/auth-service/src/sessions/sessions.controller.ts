@@ -105,9 +105,9 @@ export class SessionsController {
     const after = pageKey === undefined ? undefined : position(this.cursors.decode(list, pageKey));
     const owner = asked === null ? await this.namesOfCaller(caller) : await this.namesOf(asked);
     const maxAge = this.config.REFRESH_MAX_AGE;
-    const { sessions, lookedUntil } = await this.sessions.page(owner, maxAge, pageSize + 1, after);
+    const { sessions, scanEnd } = await this.sessions.page(owner, maxAge, pageSize + 1, after);
     const page = sessions.slice(0, pageSize);
-    const last = sessions.length > pageSize ? page.at(-1)! : lookedUntil;
+    const last = sessions.length > pageSize ? page.at(-1)! : scanEnd;
     const nextPageKey = last === null ? null : this.cursors.encode(list, [last.position, last.sid]);
     return { sessions: page.map((row) => sessionBody(row, caller)), nextPageKey };
   }
@@ -147,11 +147,11 @@ export class SessionsController {
   })
   @HttpCode(204)
   async endSession(
-    @Param('sid') sid: string,
+    @Param('sid') sessionId: string,
     @CurrentCaller() caller: Caller,
     @Req() request: FastifyRequest,
   ): Promise<void> {
-    const identifier = canonicalIdentifier('sid', sid);
+    const identifier = canonicalIdentifier('sid', sessionId);
     const isKnown =
       isUuid(identifier) && (identifier === caller.sessionId || (await this.sessions.isKnown(identifier)));
     if (!isKnown) throw problems.notFound(NOT_FOUND);

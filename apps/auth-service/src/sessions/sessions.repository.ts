@@ -30,6 +30,7 @@ export function sessionOwner(name: string, identifier: string): SessionOwner | n
 }
 
 export interface SessionRow {
+  /** The session id, named as in responses and in the output of `sessions list`. */
   sid: string;
   subject: string;
   flow: string;
@@ -51,7 +52,7 @@ export interface SessionList {
    * Where the scan stopped at its limit: more sessions may follow, even if `sessions` is empty. Null: no
    * more.
    */
-  lookedUntil: SessionPosition | null;
+  scanEnd: SessionPosition | null;
 }
 
 /** A row of LIST. If no session is listed, the result is one row with `sid` null. */
@@ -142,8 +143,7 @@ export class SessionsRepository {
     const { lastPosition, lastSid } = rows[0]!;
     return {
       sessions: rows.flatMap(({ lastPosition: _, lastSid: __, ...row }) => (row.sid === null ? [] : [row])),
-      lookedUntil:
-        lastPosition === null || lastSid === null ? null : { position: lastPosition, sid: lastSid },
+      scanEnd: lastPosition === null || lastSid === null ? null : { position: lastPosition, sid: lastSid },
     };
   }
 
@@ -154,16 +154,16 @@ export class SessionsRepository {
     const found: SessionRow[] = [];
     let from: SessionPosition | null = LIST_START;
     while (from !== null && found.length < limit) {
-      const { sessions, lookedUntil } = await this.page(owner, maxAgeSeconds, limit - found.length, from);
+      const { sessions, scanEnd } = await this.page(owner, maxAgeSeconds, limit - found.length, from);
       found.push(...sessions);
-      from = lookedUntil;
+      from = scanEnd;
     }
     return found;
   }
 
   /** Returns true if the session has a row or a stored revocation. */
-  async isKnown(sid: string): Promise<boolean> {
-    const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sid]);
+  async isKnown(sessionId: string): Promise<boolean> {
+    const [row] = await this.dataSource.query<{ isKnown: boolean }[]>(IS_KNOWN, [sessionId]);
     return row!.isKnown;
   }
 

@@ -85,8 +85,8 @@ export class BoundSessionsJob extends RecurringJob {
   }
 
   /** Notes a session in which a refresh token was issued. */
-  noteRefreshed(familyId: string): void {
-    if (this.refreshed.size < MAX_NOTED) this.refreshed.add(familyId);
+  noteRefreshed(sessionId: string): void {
+    if (this.refreshed.size < MAX_NOTED) this.refreshed.add(sessionId);
   }
 
   /** Notes a user who opened a session with refresh tokens. */
@@ -204,18 +204,18 @@ export class BoundSessionsJob extends RecurringJob {
     return {
       kind: 'used-refresh-tokens',
       entries,
-      nameOf: (familyId) => familyId,
+      nameOf: (sessionId) => sessionId,
       find: (ids) => this.bounds.findOversizedSessions(ids),
-      step: (familyId) => this.pruning(familyId),
-      noteAgain: (familyId) => this.noteRefreshed(familyId),
+      step: (sessionId) => this.pruning(sessionId),
+      noteAgain: (sessionId) => this.noteRefreshed(sessionId),
     };
   }
 
   /** Returns a step function that prunes a session from its oldest token towards its newest. */
-  private pruning(familyId: string): () => Promise<BoundedStep> {
+  private pruning(sessionId: string): () => Promise<BoundedStep> {
     let start: string | null = null;
     return async () => {
-      const step = await this.bounds.pruneSession(familyId, start);
+      const step = await this.bounds.pruneSession(sessionId, start);
       start = step.upTo;
       return step;
     };

@@ -9,7 +9,7 @@ import type { RefreshSession } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import type { RefreshTokenClaims } from './token-claims';
 import type { RefreshableToken } from './token-issuer.service';
-import { TokenSigner } from './token-signer.service';
+import { TokenKeyring } from './token-keyring.service';
 
 /** A genuine refresh token: its session from the database, and its user from the stores. */
 export interface PresentedRefreshToken {
@@ -22,14 +22,14 @@ export interface PresentedRefreshToken {
 @Injectable()
 export class PresentedRefreshTokens {
   constructor(
-    private readonly signer: TokenSigner,
+    private readonly keyring: TokenKeyring,
     private readonly sessions: RefreshSessionsService,
     private readonly identities: IdentitiesService,
   ) {}
 
-  /** Verifies a refresh token. @throws {TokenRejected} as `TokenSigner.readRefreshToken` */
+  /** Verifies a refresh token. @throws {TokenRejected} as `TokenKeyring.readRefreshToken` */
   read(refreshToken: string): RefreshTokenClaims {
-    return this.signer.readRefreshToken(refreshToken);
+    return this.keyring.readRefreshToken(refreshToken);
   }
 
   /**

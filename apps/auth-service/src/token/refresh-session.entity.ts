@@ -2,24 +2,24 @@ import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { IDENTIFIER } from '../identity/identity-stores.entity';
 
 /**
- * A family: a session that has refresh tokens, issued by one sign-in and by bearer exchanges of its tokens.
- * The row is inserted with the first refresh token and deleted with the last. A session without refresh
- * tokens has no row.
+ * A refresh family is a session: its refresh tokens, issued by one sign-in and by bearer exchanges of its
+ * tokens. The row is inserted with the first refresh token and deleted with the last. A session without
+ * refresh tokens has no row.
  */
 @Entity({ schema: 'auth', name: 'refresh_family' })
-@Index('refresh_family_live_subject', ['subject', 'createdAt', 'familyId'], {
+@Index('refresh_family_live_subject', ['subject', 'createdAt', 'sessionId'], {
   where: 'subject IS NOT NULL AND revoked_at IS NULL',
 })
-@Index('refresh_family_live_user', ['userId', 'createdAt', 'familyId'], {
+@Index('refresh_family_live_user', ['userId', 'createdAt', 'sessionId'], {
   where: 'user_id IS NOT NULL AND revoked_at IS NULL',
 })
 @Index('refresh_family_ended', ['subject', 'applicationKey', 'revokedAt'], {
   where: 'revoked_at IS NOT NULL',
 })
 export class RefreshFamily {
-  /** The session id, claim `sid`. */
+  /** Claim `sid`, column `family_id`. */
   @PrimaryColumn({ type: 'uuid', name: 'family_id' })
-  familyId!: string;
+  sessionId!: string;
 
   @Column({ type: 'text' })
   subject!: string;
@@ -64,18 +64,18 @@ export class RefreshFamily {
 
 /** A refresh token. It is used once and then replaced by its successor. */
 @Entity({ schema: 'auth', name: 'refresh_token' })
-@ForeignKey(() => RefreshFamily, ['familyId'], ['familyId'], {
+@ForeignKey(() => RefreshFamily, ['sessionId'], ['sessionId'], {
   name: 'refresh_token_family_id_fkey',
   onDelete: 'CASCADE',
 })
-@Index('refresh_token_family_issued', ['familyId', 'issuedAt'])
+@Index('refresh_token_family_issued', ['sessionId', 'issuedAt'])
 @Index('refresh_token_expires_at', ['expiresAt'])
 export class RefreshToken {
   @PrimaryColumn({ type: 'uuid' })
   jti!: string;
 
   @Column({ type: 'uuid', name: 'family_id' })
-  familyId!: string;
+  sessionId!: string;
 
   @Column({ type: 'timestamptz', name: 'issued_at' })
   issuedAt!: Date;

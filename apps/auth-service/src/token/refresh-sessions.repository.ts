@@ -52,7 +52,7 @@ export interface Evidence {
 
 /** A refresh token to issue, with its session. An existing session keeps its personas and its date. */
 export interface NewRefreshFamily {
-  familyId: string;
+  sessionId: string;
   tokenId: string;
   subject: string;
   applicationKey: string;
@@ -106,7 +106,7 @@ export interface RefreshTokenName {
 /** A refresh token's row with its session and its successor. */
 export interface RefreshSession extends RefreshState {
   jti: string;
-  familyId: string;
+  sessionId: string;
   subject: string;
   applicationKey: string;
   personaLimit: number;
@@ -147,7 +147,7 @@ const FULL_SESSION_TOKENS = 500;
 /** Unused refresh tokens of the last hour at which the session's exchanges issue access tokens only. */
 const FULL_HOUR_TOKENS = 30;
 
-const FAMILY_FIELDS = `"familyId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
+const FAMILY_FIELDS = `"sessionId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
     "authTime" timestamptz, "lifetimeSeconds" double precision, "maxAgeSeconds" double precision`;
 
 /** SQL: the expiry of a refresh token that is issued at `issued_at` in a session with this `authTime`. */
@@ -170,13 +170,13 @@ const ISSUE: PreparedStatement = {
     FROM verdict, json_to_record(verdict.family) AS f(${FAMILY_FIELDS})
     LEFT JOIN LATERAL (
       SELECT persona_limit, coalesce((
-        SELECT true FROM auth.refresh_token t WHERE t.family_id = f."familyId" ORDER BY t.issued_at DESC OFFSET ${String(FULL_SESSION_TOKENS - 1)} LIMIT 1
+        SELECT true FROM auth.refresh_token t WHERE t.family_id = f."sessionId" ORDER BY t.issued_at DESC OFFSET ${String(FULL_SESSION_TOKENS - 1)} LIMIT 1
       ), (
         SELECT true FROM auth.refresh_token t
-        WHERE t.family_id = f."familyId" AND t.issued_at > now() - interval '1 hour' AND t.rotated_at IS NULL
+        WHERE t.family_id = f."sessionId" AND t.issued_at > now() - interval '1 hour' AND t.rotated_at IS NULL
         ORDER BY t.issued_at DESC OFFSET ${String(FULL_HOUR_TOKENS - 1)} LIMIT 1
       )) AS is_full
-      FROM auth.refresh_family WHERE family_id = f."familyId" LIMIT 1
+      FROM auth.refresh_family WHERE family_id = f."sessionId" LIMIT 1
     ) AS known ON true
     WHERE ${ADMITTED} AND json_typeof(verdict.family) = 'object'
       AND ("authTime" IS NULL OR "authTime" + "maxAgeSeconds" * interval '1 second' > issued_at)
@@ -184,20 +184,20 @@ const ISSUE: PreparedStatement = {
     -- DO UPDATE changes nothing. It makes RETURNING return a row that another request has inserted since this
     -- statement began.
     INSERT INTO auth.refresh_family AS made (family_id, subject, person_id, user_id, application_key, flow, persona_limit, auth_time)
-    SELECT DISTINCT ON ("familyId") "familyId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
+    SELECT DISTINCT ON ("sessionId") "sessionId", subject, person_id, user_id, "applicationKey", flow, "personaLimit",
       coalesce("authTime", issued_at)
-    FROM opened WHERE persona_limit IS NULL ORDER BY "familyId", position
+    FROM opened WHERE persona_limit IS NULL ORDER BY "sessionId", position
     ON CONFLICT (family_id) DO UPDATE SET persona_limit = made.persona_limit
     RETURNING family_id, persona_limit
   ), refreshable AS MATERIALIZED (
     -- A session keeps the personas of its sign-in. If it has more than this grant, a refresh token would restore
     -- them, so none is issued.
-    SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."familyId"
+    SELECT opened.* FROM opened LEFT JOIN family ON family.family_id = opened."sessionId"
     -- A full session gets no further refresh token, because unused ones are not pruned.
     WHERE coalesce(opened.persona_limit, family.persona_limit) & ~opened."personaLimit" = 0 AND opened.is_full IS NULL
   ), token AS (
     INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
-    SELECT "tokenId", "familyId", issued_at, expires_at FROM refreshable
+    SELECT "tokenId", "sessionId", issued_at, expires_at FROM refreshable
   ), noted AS MATERIALIZED (${NOTE_ISSUE}
   ), audited AS (${insertIssueAuditsOf('verdict', ADMITTED)})
   SELECT position, verdict.issued_at AS "issuedAt", presented_revoked AS "presentedRevoked", interrupted,
@@ -205,7 +205,7 @@ const ISSUE: PreparedStatement = {
   FROM verdict LEFT JOIN refreshable USING (position) CROSS JOIN (SELECT count(*) FROM noted) AS noted`,
 };
 
-const FAMILY_REVOKED_AT = `
+const SESSION_REVOKED_AT = `
     coalesce(f.revoked_at, (SELECT revocation_date FROM auth.revocations WHERE domain = 'sid' AND identifier = f.family_id::text))`;
 
 const USER_REVOKED_AT = newestRevocation(
@@ -229,13 +229,13 @@ const APPLICATION_OF_FAMILY = `
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `
-  SELECT t.jti, t.family_id AS "familyId", f.subject,
+  SELECT t.jti, t.family_id AS "sessionId", f.subject,
     f.application_key AS "applicationKey", f.persona_limit AS "personaLimit",
     now() AS now, t.issued_at AS "issuedAt", f.auth_time AS "authTime", t.rotated_at AS "rotatedAt",
     ${ROTATION_SEEN_AT} AS "rotationSeenAt",
     t.successor_jti AS "successorJti", s.issued_at AS "successorIssuedAt", s.expires_at AS "successorExpiresAt",
     s.rotated_at AS "successorRotatedAt",
-    ${FAMILY_REVOKED_AT} AS "familyRevokedAt",
+    ${SESSION_REVOKED_AT} AS "sessionRevokedAt",
     (${USER_REVOKED_AT}) AS "userRevokedAt",
     CASE WHEN t.rotated_at IS NULL AND $2::integer > 0 THEN (
       SELECT issued_at FROM auth.refresh_token recent
@@ -254,11 +254,11 @@ const FIND_REFRESH_SESSIONS: PreparedStatement = {
 // issued at or before `pruned_until` was used. The time of its use is no longer known, but lies before the
 // grace window.
 const FIND_PRUNED = `
-  SELECT $1::uuid AS jti, f.family_id AS "familyId", f.subject, f.application_key AS "applicationKey",
+  SELECT $1::uuid AS jti, f.family_id AS "sessionId", f.subject, f.application_key AS "applicationKey",
     f.persona_limit AS "personaLimit", now() AS now, $3::timestamptz AS "issuedAt", f.auth_time AS "authTime",
     used.at AS "rotatedAt", used.at AS "rotationSeenAt", NULL AS "successorJti", NULL AS "successorIssuedAt",
     NULL AS "successorExpiresAt", NULL AS "successorRotatedAt",
-    ${FAMILY_REVOKED_AT} AS "familyRevokedAt",
+    ${SESSION_REVOKED_AT} AS "sessionRevokedAt",
     (${USER_REVOKED_AT}) AS "userRevokedAt",
     NULL AS "hourFullSince", a.application
   FROM auth.refresh_family f

@@ -120,8 +120,8 @@ export class RefreshSessionsService {
       case 'reused':
         await this.endReused(session);
         this.reuses.inc();
-        this.logger.warn('refresh token reused: family revoked', {
-          familyId: session.familyId,
+        this.logger.warn('refresh token reused: session ended', {
+          sessionId: session.sessionId,
           subject: session.subject,
         });
         throw rejected(TokenRejectionReason.TokenRevoked, 'reused');
@@ -129,16 +129,16 @@ export class RefreshSessionsService {
   }
 
   /** Notes the session of a sign-in or exchange, so that `BoundSessionsJob` checks its bounds. */
-  noteIssued({ familyId, subject, applicationKey }: NewRefreshFamily, isExchange: boolean): void {
-    if (isExchange) this.bounds.noteRefreshed(familyId);
+  noteIssued({ sessionId, subject, applicationKey }: NewRefreshFamily, isExchange: boolean): void {
+    if (isExchange) this.bounds.noteRefreshed(sessionId);
     this.bounds.noteOpened({ subject, applicationKey });
   }
 
-  private async endReused({ familyId, subject, applicationKey }: RefreshSession): Promise<void> {
+  private async endReused({ sessionId, subject, applicationKey }: RefreshSession): Promise<void> {
     const { address, traceId } = currentAttempt();
     await this.revocations.put({
       domain: 'sid',
-      identifier: familyId,
+      identifier: sessionId,
       subject,
       clientId: applicationKey,
       address,
@@ -162,7 +162,7 @@ export class RefreshSessionsService {
         : this.repeat(current, identity, audit));
       if (renewal !== null) return renewal;
       await this.assertNotRevoked(current, identity);
-      const { jti, familyId: sessionId, issuedAt } = current;
+      const { jti, sessionId, issuedAt } = current;
       current = await this.get({ jti, sessionId, issuedAt });
     }
     throw rejected(TokenRejectionReason.RefreshTokenIsNotValid, 'the state kept changing');
@@ -187,7 +187,7 @@ export class RefreshSessionsService {
   ): Promise<Renewal | null> {
     const successorJti = randomUUID();
     const lifetimeSeconds = REFRESH_TOKEN_LIFETIME_SECONDS;
-    const { jti, familyId: sessionId, applicationKey } = session;
+    const { jti, sessionId, applicationKey } = session;
     const { maxAgeSeconds } = this.policy;
     const rotated = await this.repository.rotate({
       jti,

@@ -18,7 +18,7 @@ function state(overrides: Partial<RefreshState> = {}): RefreshState {
     authTime: secondsAgo(500),
     rotatedAt: null,
     successorRotatedAt: null,
-    familyRevokedAt: null,
+    sessionRevokedAt: null,
     userRevokedAt: null,
     hourFullSince: null,
     ...overrides,
@@ -81,7 +81,7 @@ describe('decideRefresh', () => {
 
   it('checks revocation before everything else', () => {
     const expected = rejected(TokenRejectionReason.TokenRevoked);
-    expect(decideRefresh(state({ familyRevokedAt: NOW, rotatedAt: secondsAgo(500) }), POLICY)).toEqual(
+    expect(decideRefresh(state({ sessionRevokedAt: NOW, rotatedAt: secondsAgo(500) }), POLICY)).toEqual(
       expected,
     );
     expect(decideRefresh(state({ userRevokedAt: NOW, authTime: secondsAgo(5_000) }), POLICY)).toEqual(

@@ -23,7 +23,7 @@ export interface RefreshState {
    */
   rotationSeenAt: Date | null;
   successorRotatedAt: Date | null;
-  familyRevokedAt: Date | null;
+  sessionRevokedAt: Date | null;
   /** The newest revocation of the person, user, subject or application behind the token. */
   userRevokedAt: Date | null;
   /**
@@ -63,7 +63,7 @@ export type RefreshDecision =
  * its rotation and by whether its successor has been used. Source: docs/spec-gaps.md.
  */
 export function decideRefresh(state: RefreshState, policy: RefreshPolicy): RefreshDecision {
-  if (state.familyRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
+  if (state.sessionRevokedAt !== null || isRevokedByUser(state.issuedAt, state.userRevokedAt))
     return { action: 'reject', reason: TokenRejectionReason.TokenRevoked };
   if (state.rotatedAt !== null) return decideRepeat(state, state.rotatedAt);
   const tooOld = secondsBetween(state.authTime, state.now) > policy.maxAgeSeconds;

@@ -52,7 +52,7 @@ const IS_OVER = `
     ELSE ${ROTATION_SEEN_AT} < now() - ${WINDOW} END`;
 
 const FIND_OVERSIZED_SESSIONS = `
-  SELECT asked.family_id AS "familyId" FROM unnest($1::uuid[]) AS asked (family_id)
+  SELECT asked.family_id AS "sessionId" FROM unnest($1::uuid[]) AS asked (family_id)
   CROSS JOIN LATERAL (
     SELECT 1 FROM auth.refresh_token t WHERE t.family_id = asked.family_id ORDER BY t.issued_at DESC OFFSET ${String(MAX_TOKENS)} LIMIT 1
   ) AS surplus`;
@@ -158,17 +158,17 @@ export class SessionBoundsRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /** Returns those of the sessions that have more than 200 refresh tokens. */
-  async findOversizedSessions(familyIds: readonly string[]): Promise<string[]> {
-    const rows = await this.dataSource.query<{ familyId: string }[]>(FIND_OVERSIZED_SESSIONS, [familyIds]);
-    return rows.map(({ familyId }) => familyId);
+  async findOversizedSessions(sessionIds: readonly string[]): Promise<string[]> {
+    const rows = await this.dataSource.query<{ sessionId: string }[]>(FIND_OVERSIZED_SESSIONS, [sessionIds]);
+    return rows.map(({ sessionId }) => sessionId);
   }
 
   /**
    * Deletes used refresh tokens of a session, oldest first.
    * @param start `upTo` of the previous step; null starts at the oldest token
    */
-  async pruneSession(familyId: string, start: string | null): Promise<PruningStep> {
-    const [step] = await this.dataSource.query<PruningStep[]>(PRUNE_SESSION, [familyId, start]);
+  async pruneSession(sessionId: string, start: string | null): Promise<PruningStep> {
+    const [step] = await this.dataSource.query<PruningStep[]>(PRUNE_SESSION, [sessionId, start]);
     return step!;
   }
 

@@ -39,7 +39,7 @@ import {
   signRefreshToken,
 } from './token-claims';
 import type { RefreshTokenToSign, TokenKeys } from './token-claims';
-import { TokenSigner } from './token-signer.service';
+import { TokenKeyring } from './token-keyring.service';
 
 /**
  * Maximum attempts to issue tokens, with a wait for the end of a revoked second between them. One wait may
@@ -126,7 +126,7 @@ interface ExchangedToken {
 @Injectable()
 export class TokenIssuer {
   constructor(
-    private readonly signer: TokenSigner,
+    private readonly keyring: TokenKeyring,
     private readonly sessions: RefreshSessionsService,
     private readonly repository: RefreshSessionsRepository,
     private readonly metrics: TokenMetrics,
@@ -182,10 +182,10 @@ export class TokenIssuer {
     token: Pick<Renewal, 'application' | 'resolution'> & { session: RefreshSession; hmacSigning: boolean },
   ): Grant {
     const { application, resolution, session, hmacSigning } = token;
-    const { authTime, personaLimit, familyId } = session;
+    const { authTime, personaLimit, sessionId } = session;
     const personas: PersonaRequest = { kind: 'within', personas: personaLimit };
     const request: GrantRequest = { flow: 'refresh', application, resolution, personas, authTime };
-    return this.grant(request, { session: familyId, hmacSigning });
+    return this.grant(request, { session: sessionId, hmacSigning });
   }
 
   private grant(request: GrantRequest, { session = null, hmacSigning, limit }: ExchangedToken = {}): Grant {
@@ -202,7 +202,7 @@ export class TokenIssuer {
       mayHaveAdministrators(application),
     );
     // Read before anything is written, so that a missing key does not consume a refresh token or code.
-    const keys = this.signer.keys(hmacSigning);
+    const keys = this.keyring.keys(hmacSigning);
     const [tokenId, sessionId] = [randomUUID(), session ?? randomUUID()];
     return {
       flow,
@@ -241,7 +241,7 @@ export class TokenIssuer {
     });
     const { issuedAt, refreshExpiresAt: expiresAt } = issue;
     if (family === null) return this.respond(grant, issuedAt, null);
-    const { tokenId: jti, subject, applicationKey: clientId, familyId: sessionId } = family;
+    const { tokenId: jti, subject, applicationKey: clientId, sessionId } = family;
     this.sessions.noteIssued(family, presented !== null);
     if (expiresAt === null) {
       this.metrics.countWithheld();
@@ -272,12 +272,12 @@ export class TokenIssuer {
 
   private async rotate(grant: Grant, session: RefreshSession): Promise<TokenResponse> {
     const { subject: recipient } = grant.identity;
-    this.allowances.takeRefresh(session.familyId, {
+    this.allowances.takeRefresh(session.sessionId, {
       subject: recipient,
       applicationKey: session.applicationKey,
     });
     const { issuedAt, refreshToken } = await this.sessions.renew(session, grant.identity, auditOf(grant));
-    const { subject, applicationKey: clientId, familyId: sessionId } = session;
+    const { subject, applicationKey: clientId, sessionId } = session;
     return this.respond(grant, issuedAt, { ...refreshToken, subject, clientId, sessionId });
   }
 
@@ -335,7 +335,7 @@ function newFamily(grant: Grant, maxAgeSeconds: number): NewRefreshFamily | null
   // No store knows a technician without an account, so a refresh could not look the user up.
   if (parseSubject(identity.subject)?.kind === 'technician-name') return null;
   return {
-    familyId: grant.sessionId,
+    sessionId: grant.sessionId,
     tokenId: randomUUID(),
     subject: identity.subject,
     applicationKey: application.applicationKey,

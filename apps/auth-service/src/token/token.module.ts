@@ -8,7 +8,7 @@ import { RefreshSessionsRepository } from './refresh-sessions.repository';
 import { RefreshSessionsService } from './refresh-sessions.service';
 import { SessionBoundsRepository } from './session-bounds.repository';
 import { TokenIssuer } from './token-issuer.service';
-import { TokenSigner } from './token-signer.service';
+import { TokenKeyring } from './token-keyring.service';
 import { TrustedSignIn } from './trusted-sign-in.service';
 
 /** Tokens and the sessions that they belong to. */
@@ -20,7 +20,7 @@ export class TokenModule {
       imports: [identity, RateLimitsModule],
       providers: [
         TokenIssuer,
-        TokenSigner,
+        TokenKeyring,
         RefreshSessionsRepository,
         RefreshSessionsService,
         PresentedRefreshTokens,

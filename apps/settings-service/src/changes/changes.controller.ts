@@ -23,7 +23,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SettingError } from '../settings/setting-error';
 import { SETTING_PROBLEMS } from '../settings/setting-problems';
 import { SettingProblemResponse } from '../settings/setting-problems.filter';
-import { requireInternalPartner } from '../settings/setting-request.decorator';
+import { requireInternalPartner } from '../settings/setting-request';
 import type { Change, ChangePage, Position } from './change-log';
 import { CHANGE_LIMITS, ChangeFeedService } from './change-feed.service';
 import type { ChangeLimits } from './change-feed.service';

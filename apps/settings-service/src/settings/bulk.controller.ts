@@ -17,12 +17,8 @@ import {
 } from './bulk.dto';
 import { distinctKeys } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
-import {
-  HeadersOfBulkWrite,
-  IdempotencyHeader,
-  InvalidRequestResponse,
-  JsonBody,
-} from './setting-request.decorator';
+import { IdempotencyHeader, InvalidRequestResponse } from './setting-documentation.decorator';
+import { HeadersOfBulkWrite, JsonBody } from './setting-request.decorator';
 import { sendRead, sendWrites } from './setting-response';
 import { SettingsRepository } from './settings.repository';
 import { SettingsService } from './settings.service';

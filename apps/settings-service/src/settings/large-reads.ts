@@ -49,7 +49,7 @@ export class LargeReads {
     isCut: (page: Page) => boolean,
   ): Promise<Page> {
     const page = await read(SMALL_PAGE_BYTES);
-    return isCut(page) ? this.inTurn(caller, () => read(MAX_PAGE_BYTES)) : page;
+    return isCut(page) ? this.withSlot(caller, () => read(MAX_PAGE_BYTES)) : page;
   }
 
   reportTo(metrics: Metrics): void {
@@ -68,9 +68,9 @@ export class LargeReads {
     );
   }
 
-  private async inTurn<Page>(caller: string, read: () => Promise<Page>): Promise<Page> {
+  private async withSlot<Page>(caller: string, read: () => Promise<Page>): Promise<Page> {
     if (this.running < this.limits.atOnce && this.mayBegin(caller)) this.begin(caller);
-    else await this.turn(caller);
+    else await this.waitForSlot(caller);
     try {
       return await read();
     } finally {
@@ -109,7 +109,7 @@ export class LargeReads {
     return waiting.find(({ caller }) => this.runningOf(caller) === fewest);
   }
 
-  private turn(caller: string): Promise<void> {
+  private waitForSlot(caller: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer);

@@ -16,14 +16,8 @@ import {
 } from './past.dto';
 import { PastSettingsRepository } from './past-settings.repository';
 import { RestorationsService } from './restorations.service';
-import {
-  HeadersOfBulkWrite,
-  InvalidRequestResponse,
-  JsonBody,
-  Subsystem,
-  SubsystemPath,
-  ReadResponses,
-} from './setting-request.decorator';
+import { InvalidRequestResponse, SubsystemPath, ReadResponses } from './setting-documentation.decorator';
+import { HeadersOfBulkWrite, JsonBody, Subsystem } from './setting-request.decorator';
 import { historyPageJson, sendPage } from './setting-response';
 import { RestorationRefusals } from './setting-problems.filter';
 import { READ_HEADERS } from './setting.dto';

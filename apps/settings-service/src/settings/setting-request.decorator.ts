@@ -1,265 +1,32 @@
-import { applyDecorators, createParamDecorator } from '@nestjs/common';
+import { createParamDecorator } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { FORBIDDEN, callerOf } from '@platform/access-tokens';
-import type { AuthenticatedRequest } from '@platform/access-tokens';
-import {
-  ApiHeader,
-  ApiHeaders,
-  ApiOkResponse,
-  ApiParam,
-  ApiQuery,
-  ApiResponse,
-  ProblemResponse,
-} from '@platform/open-api';
-import { Persona, hasPersona } from '@platform/personas';
-import { ProblemException, isConditional, problems } from '@platform/service-defaults';
-import { MAX_NAME_CODE_POINTS, SETTING_NAME_RULE, parseSettingName } from '@platform/setting-names';
 import type { SettingName } from '@platform/setting-names';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Preconditions } from '@platform/service-defaults';
-import { conditionsOf } from './conditions';
-import { instant } from './instant';
-import { JsonSyntaxError } from './json-scanner';
+import type { FastifyRequest } from 'fastify';
 import type { SettingKey } from './setting-key';
-import { InvalidSettingValueError, parseKeepingValues, settingValueOf } from './setting-value';
-import type { JsonText } from './setting-value';
-import { HEADERS, INVOICE_DAY, PlatformSettingDto, READ_HEADERS } from './setting.dto';
-import { writeRequest } from './write-request';
-import type { WriteHeaders, WriteRequest } from './write-request';
+import { bulkWriteHeadersOf, jsonBodyOf, keyOf, subsystemOf } from './setting-request';
+import type { WriteHeaders } from './write-request';
 
-/** A read of one setting with its conditions. */
-export interface SettingRead {
-  readonly key: SettingKey;
-  readonly conditions: Preconditions;
-  /** The instant to read; undefined for the current value. */
-  readonly at: Date | undefined;
-}
-
-const BAD_NAME = 'A name in the path is not valid.';
-// Any visible ASCII, which allows both the quoted form of draft-ietf-httpapi-idempotency-key-header and bare
-// UUIDs.
-const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
-
-/**
- * Injects the subsystem in the path.
- * @throws {ProblemException} 400 if the name is not valid
- */
+/** Injects the subsystem in the path. @throws {ProblemException} as `subsystemOf` */
 export const Subsystem = createParamDecorator((_data: unknown, context: ExecutionContext): SettingName =>
-  nameOf(requestOf(context), 'subsystemName'),
+  subsystemOf(requestOf(context)),
 );
 
-/**
- * Injects the setting in the path.
- * @throws {ProblemException} 400 if a name is not valid
- */
+/** Injects the setting in the path. @throws {ProblemException} as `keyOf` */
 export const KeyOfSetting = createParamDecorator((_data: unknown, context: ExecutionContext): SettingKey =>
   keyOf(requestOf(context)),
 );
 
-/**
- * Injects the parsed body, with each `settingValue` in its `writes` as its exact text.
- * @throws {ProblemException} 400 if it cannot be parsed
- */
-export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown => {
-  const { body } = requestOf(context);
-  try {
-    return parseKeepingValues(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
-  } catch (cause) {
-    if (!(cause instanceof JsonSyntaxError || cause instanceof InvalidSettingValueError)) throw cause;
-    const errors = { request: [cause.message] };
-    throw new ProblemException({ status: 400, detail: 'The request is not valid.', errors, cause });
-  }
-});
-
-/**
- * Parses a read of one setting. A plain function, because Nest awaits a pipe for every parameter decorator.
- * @throws {ProblemException} 400 if a name or a condition is malformed
- */
-export function readingOf(request: FastifyRequest): SettingRead {
-  return { key: keyOf(request), conditions: conditionsOf(request), at: instantOf(request) };
-}
-
-/**
- * Parses a write of one setting. A plain function, because Nest awaits a pipe for every parameter decorator.
- * @throws {ProblemException} 400 if a name or a header is malformed
- */
-export function writeRequestOf(request: FastifyRequest): WriteRequest {
-  return writeRequest(keyOf(request), writeHeadersOf(request), callerOf(request as AuthenticatedRequest));
-}
-
-/**
- * Returns the exact text of the body's settingValue.
- * @throws {InvalidSettingValueError | JsonSyntaxError}
- */
-export function valueTextOf({ body }: FastifyRequest): JsonText {
-  return settingValueOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
-}
-
-/**
- * Requires the persona InternalPartner on routes that are open to more personas: reads of the past, like the
- * history, and changes of all settings, like the list of all settings.
- * @throws {ProblemException} 403
- */
-export function requireInternalPartner(request: FastifyRequest): void {
-  const caller = callerOf(request as AuthenticatedRequest);
-  if (!hasPersona(caller.personas, Persona.InternalPartner)) throw new ProblemException(FORBIDDEN);
-}
-
-/**
- * Injects the headers of a write of many settings. If-Match and If-None-Match are refused, because ignoring
- * them could lose a write.
- * @throws {ProblemException} 400 if one of them is present, or a header is malformed
- */
-export const HeadersOfBulkWrite = createParamDecorator(
-  (_data: unknown, context: ExecutionContext): WriteHeaders => {
-    const headers = writeHeadersOf(requestOf(context));
-    if (isConditional(headers.conditions))
-      throw problems.badRequest('If-Match and If-None-Match do not apply to a command for many settings.');
-    return headers;
-  },
+/** Injects the parsed body. @throws {ProblemException} as `jsonBodyOf` */
+export const JsonBody = createParamDecorator((_data: unknown, context: ExecutionContext): unknown =>
+  jsonBodyOf(requestOf(context)),
 );
 
-function writeHeadersOf(request: FastifyRequest): WriteHeaders {
-  const idempotencyKey = request.headers['idempotency-key'];
-  const isWellFormed = typeof idempotencyKey === 'string' && IDEMPOTENCY_KEY.test(idempotencyKey);
-  if (idempotencyKey !== undefined && !isWellFormed)
-    throw problems.badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters.');
-  return {
-    conditions: conditionsOf(request),
-    idempotencyKey: isWellFormed ? idempotencyKey : null,
-    requestId: request.id,
-  };
-}
-
-function instantOf(request: FastifyRequest): Date | undefined {
-  const { at } = request.query as Record<string, unknown>;
-  if (at === undefined) return undefined;
-  requireInternalPartner(request);
-  const parsed = instant.safeParse(at);
-  if (parsed.success) return parsed.data;
-  throw problems.badRequest('The request is not valid.', {
-    at: parsed.error.issues.map(({ message }) => message),
-  });
-}
+/** Injects the headers of a write of many settings. @throws {ProblemException} as `bulkWriteHeadersOf` */
+export const HeadersOfBulkWrite = createParamDecorator(
+  (_data: unknown, context: ExecutionContext): WriteHeaders => bulkWriteHeadersOf(requestOf(context)),
+);
 
 function requestOf(context: ExecutionContext): FastifyRequest {
   // Faster than switchToHttp(), which creates three functions per call.
   return context.getArgByIndex<FastifyRequest>(0);
 }
-
-function keyOf(request: FastifyRequest): SettingKey {
-  return { subsystem: nameOf(request, 'subsystemName'), setting: nameOf(request, 'settingName') };
-}
-
-function nameOf(request: FastifyRequest, parameter: string): SettingName {
-  const name = parseSettingName((request.params as Record<string, string | undefined>)[parameter] ?? '');
-  if (name !== null) return name;
-  throw problems.badRequest(BAD_NAME, { [parameter]: [SETTING_NAME_RULE] });
-}
-
-/**
- * Keeps JSON bodies as the bytes that were sent, because a parsed value cannot be stored exactly as it was
- * written.
- */
-export function keepJsonBodiesRaw(app: NestFastifyApplication): void {
-  const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
-  fastify.removeContentTypeParser('application/json');
-  fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (isPlainUtf8(request)) done(null, body);
-    else done(problems.unsupportedMediaType('The body must be uncompressed UTF-8.'));
-  });
-}
-
-function isPlainUtf8({ headers }: FastifyRequest): boolean {
-  const coding = headers['content-encoding']?.trim() ?? 'identity';
-  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
-  return /^identity$/i.test(coding) && /^(utf-?8|us-ascii)$/i.test(charset);
-}
-
-function nameInPath(name: string, what: string, example: string): MethodDecorator {
-  return ApiParam({
-    name,
-    description: `${what}, in any letter case: 1 to ${String(MAX_NAME_CODE_POINTS)} code points, not only blank, no control characters, not "." or "..".`,
-    schema: { type: 'string', minLength: 1, maxLength: MAX_NAME_CODE_POINTS, example },
-  });
-}
-
-export const SubsystemPath = (): MethodDecorator => nameInPath('subsystemName', 'The subsystem', 'billing');
-
-export const SettingPath = (): MethodDecorator =>
-  applyDecorators(SubsystemPath(), nameInPath('settingName', 'The setting', 'invoice-day'));
-
-const IDEMPOTENCY_KEY_HEADER = {
-  name: 'Idempotency-Key',
-  description:
-    '1 to 255 visible ASCII characters. A repeated write is done once and gets the first response. It must repeat operation, value and conditions.',
-  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
-  example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
-};
-
-/** Documents only the header Idempotency-Key. */
-export const IdempotencyHeader = (): MethodDecorator => ApiHeader(IDEMPOTENCY_KEY_HEADER);
-
-/** Documents the headers that every write takes. */
-export const WriteConditions = (): MethodDecorator =>
-  ApiHeaders([
-    {
-      name: 'If-Match',
-      description: 'Write only if the setting has one of these ETags (`*`: any).',
-      example: '"42"',
-    },
-    {
-      name: 'If-None-Match',
-      description: 'Write only if the setting has none of these ETags. `*`: only create.',
-    },
-    IDEMPOTENCY_KEY_HEADER,
-  ]);
-
-/** Documents the query parameter `at` of reads. */
-export const AtInstant = (): MethodDecorator =>
-  ApiQuery({
-    name: 'at',
-    required: false,
-    description:
-      'Reads the state at this instant: ISO 8601 with an offset, at most 5 s in the future. Needs the persona InternalPartner, like the history. \
-Returns 503 if a running write may still belong to the instant after 5 s.',
-    schema: { type: 'string', format: 'date-time', example: '2026-03-02T09:15:00Z' },
-  });
-
-/** Documents 400 of a route that takes names or a page. */
-export const InvalidRequestResponse = (): MethodDecorator =>
-  ProblemResponse(400, 'A name, a header or a query parameter is not valid; `errors` tells which.', {
-    name: {
-      summary: 'A name that no setting can have',
-      detail: BAD_NAME,
-      errors: { settingName: [SETTING_NAME_RULE] },
-      instance: '/platform/v1/subsystems/billing/settings/%07',
-    },
-  });
-
-/** Documents what all reads have in common: If-None-Match, 304 and 400. */
-export function ReadResponses(): MethodDecorator {
-  return applyDecorators(
-    ApiHeader({
-      name: 'If-None-Match',
-      description: 'ETags that the reader has. Returns 304 if one of them is current.',
-      example: '"42"',
-    }),
-    ApiResponse({
-      status: 304,
-      description: 'The reader already has the current version.',
-      headers: READ_HEADERS,
-    }),
-    InvalidRequestResponse(),
-  );
-}
-
-/** Documents the response to every successful write. */
-export const WrittenResponse = (): MethodDecorator =>
-  ApiOkResponse({
-    description: 'The setting as it was written.',
-    type: PlatformSettingDto.Output,
-    examples: { written: { summary: 'The setting', value: INVOICE_DAY } },
-    headers: HEADERS.etag,
-  });

@@ -9,13 +9,13 @@ import type { SettingKey } from './setting-key';
 import { SettingProblemResponse, WriteRefusals } from './setting-problems.filter';
 import {
   InvalidRequestResponse,
-  KeyOfSetting,
   SettingPath,
   WriteConditions,
   WrittenResponse,
   ReadResponses,
-  writeRequestOf,
-} from './setting-request.decorator';
+} from './setting-documentation.decorator';
+import { writeRequestOf } from './setting-request';
+import { KeyOfSetting } from './setting-request.decorator';
 import { historyPageJson, sendPage, sendWritten } from './setting-response';
 import { ENTRY, HistoryEntryParams, PageQuery, HistoryPageDto, READ_HEADERS } from './setting.dto';
 import { SettingsRepository } from './settings.repository';

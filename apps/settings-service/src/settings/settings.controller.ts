@@ -16,17 +16,14 @@ import {
   AtInstant,
   InvalidRequestResponse,
   SettingPath,
-  Subsystem,
   SubsystemPath,
   WriteConditions,
   WrittenResponse,
   ReadResponses,
-  readingOf,
-  requireInternalPartner,
-  valueTextOf,
-  writeRequestOf,
-} from './setting-request.decorator';
-import type { SettingRead } from './setting-request.decorator';
+} from './setting-documentation.decorator';
+import { readingOf, requireInternalPartner, valueTextOf, writeRequestOf } from './setting-request';
+import { Subsystem } from './setting-request.decorator';
+import type { SettingRead } from './setting-request';
 import {
   platformSettingJson,
   sendPage,

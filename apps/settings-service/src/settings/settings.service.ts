@@ -26,7 +26,7 @@ type Write = BulkWrite & WriteRequest;
 /** Retry limits of a write. When they are exhausted, the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
 /**
- * No attempt starts later than this after the request, its waits for turns included. Clients give up after 10
+ * No attempt starts later than this after the request, its waits for slots included. Clients give up after 10
  * s.
  */
 const LAST_ATTEMPT_MS = 8_000;
@@ -116,7 +116,7 @@ export class SettingsService {
   }
 
   /**
-   * Tries the shared statement first. If the setting is locked, waits for the lock in the caller's turn,
+   * Tries the shared statement first. If the setting is locked, waits for the lock in a slot of the caller,
    * while other callers can write the setting.
    */
   private async putUnconditionally(write: SettingWrite): Promise<RecordedWrite> {
@@ -239,8 +239,8 @@ export class SettingsService {
   }
 
   /**
-   * Returns the transaction options of one attempt. A write that already holds a turn to wait for locks goes
-   * to the front of its setting's queue, because the writes behind it need that turn too.
+   * Returns the transaction options of one attempt. A write that already holds a slot to wait for locks goes
+   * to the front of its setting's queue, because the writes behind it need that slot too.
    */
   private transactionOptions(
     keys: readonly SettingKey[],
@@ -255,7 +255,7 @@ export class SettingsService {
       // Writes of one setting always conflict, so a replica runs them one after the other. They then conflict
       // with other replicas only.
       serializeOn: keys.map(settingKeyText),
-      isNext: lockWaitMs > SHORT_LOCK_WAIT_MS,
+      goesFirst: lockWaitMs > SHORT_LOCK_WAIT_MS,
     };
   }
 }

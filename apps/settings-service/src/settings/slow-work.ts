@@ -1,5 +1,5 @@
-import { TURN_BOUNDS, Turns, isLockTimeout } from '@platform/database';
-import type { Share, TurnBound } from '@platform/database';
+import { SLOT_BOUNDS, Slots, isLockTimeout } from '@platform/database';
+import type { Share, SlotBound } from '@platform/database';
 import type { Metrics } from '@platform/service-defaults';
 import { SECOND_MS } from '@platform/time';
 import { SettingError } from './setting-error';
@@ -7,12 +7,12 @@ import type { SettingKey } from './setting-key';
 import { settingKeyText } from './setting-key';
 
 /**
- * Longest wait of a write for a lock before it needs a turn. It suffices for the locks that other single
+ * Longest wait of a write for a lock before it needs a slot. It suffices for the locks that other single
  * writes hold.
  */
 export const SHORT_LOCK_WAIT_MS = 20;
 /**
- * Longest wait of a write for a lock once it has its turn, and of a restoration for each lock statement of up
+ * Longest wait of a write for a lock once it has its slot, and of a restoration for each lock statement of up
  * to 1,000 settings.
  */
 export const LOCK_WAIT_MS = 2 * SECOND_MS;
@@ -38,17 +38,17 @@ interface LockingWrite {
  * takes the connections of all others.
  */
 export class SlowWork {
-  private readonly restorations: Turns;
-  private readonly lockWaits: Turns;
+  private readonly restorations: Slots;
+  private readonly lockWaits: Slots;
   private readonly lockWaitsPerCaller: number;
-  private readonly refused: (kind: Kind, bound: TurnBound | 'lock') => void;
+  private readonly refused: (kind: Kind, bound: SlotBound | 'lock') => void;
 
   /** @param connections size of the connection pool */
   constructor(connections: number, metrics: Metrics) {
     const quarter = Math.max(1, Math.floor(connections / LOCK_WAIT_POOL_DIVISOR));
     this.lockWaitsPerCaller = Math.max(1, Math.floor(quarter / 2));
-    this.lockWaits = new Turns(quarter, LOCK_WAITS_WAITING, (bound) => this.isBusy(bound));
-    this.restorations = new Turns(Math.min(RESTORATIONS_AT_ONCE, quarter), RESTORATIONS_WAITING, (bound) => {
+    this.lockWaits = new Slots(quarter, LOCK_WAITS_WAITING, (bound) => this.isBusy(bound));
+    this.restorations = new Slots(Math.min(RESTORATIONS_AT_ONCE, quarter), RESTORATIONS_WAITING, (bound) => {
       this.refused('restoration', bound);
       return new SettingError(bound === 'share' ? 'too-many-restorations' : 'restorations-busy');
     });
@@ -56,7 +56,7 @@ export class SlowWork {
   }
 
   /**
-   * Runs a restoration or its dry run when its turn comes.
+   * Runs a restoration or its dry run once a slot is free.
    * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it waits too long
    *   for a lock
    */
@@ -79,8 +79,8 @@ export class SlowWork {
   }
 
   /**
-   * Runs a write of a setting that another transaction has locked, with a longer lock wait, when its turn
-   * comes.
+   * Runs a write of a setting that another transaction has locked, with a longer lock wait, once a slot is
+   * free.
    * @throws {SettingError} `setting-busy`
    */
   waitForLock<T>({ caller, keys }: LockingWrite, work: (lockWaitMs: number) => Promise<T>): Promise<T> {
@@ -97,15 +97,15 @@ export class SlowWork {
     }
   }
 
-  private isBusy(bound: TurnBound | 'lock', cause?: unknown): SettingError {
+  private isBusy(bound: SlotBound | 'lock', cause?: unknown): SettingError {
     this.refused('lock-wait', bound);
     return new SettingError('setting-busy', { cause });
   }
 
-  private reportTo(metrics: Metrics): (kind: Kind, bound: TurnBound | 'lock') => void {
+  private reportTo(metrics: Metrics): (kind: Kind, bound: SlotBound | 'lock') => void {
     metrics.sampledGauge(
       'settings_slow_work',
-      'Restorations, and writes that wait for a lock: those running, which hold a connection, and those waiting for a turn',
+      'Restorations, and writes that wait for a lock: those running, which hold a connection, and those waiting for a slot',
       ['kind', 'state'],
       () =>
         Object.entries({ restoration: this.restorations, 'lock-wait': this.lockWaits }).flatMap(
@@ -117,12 +117,12 @@ export class SlowWork {
     );
     const refusals = metrics.counter(
       'settings_slow_work_refused_total',
-      'Restorations and writes refused, by bound: too many waited for one caller or setting (share) or in the replica, a turn came too late, or a lock was not acquired in time (lock)',
+      'Restorations and writes refused, by bound: too many waited for one caller or setting (share) or in the replica, a slot came too late, or a lock was not acquired in time (lock)',
       ['kind', 'bound'],
     );
     // Starts every series at 0, because Prometheus does not see an increase in a series whose first value is
     // 1.
-    for (const bound of TURN_BOUNDS)
+    for (const bound of SLOT_BOUNDS)
       for (const kind of ['restoration', 'lock-wait']) refusals.inc({ kind, bound }, 0);
     refusals.inc({ kind: 'lock-wait', bound: 'lock' }, 0);
     return (kind, bound) => refusals.inc({ kind, bound });

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { inParts } from '@platform/database';
+import { allOrEach } from '@platform/database';
 import type { EntityManager } from 'typeorm';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { generationRequested } from '../scheduler/due-fire';
@@ -37,7 +37,7 @@ export class CalendarRolloutService {
     if (isSettled === null) return this.rollouts.recordNextTransaction(manager, calendarId);
     const isLastPass = position.isLastPass || (afterFacilityId === 0 && isSettled);
     const facilities = await this.rollouts.nextFacilities(manager, position, FACILITIES_PER_STEP);
-    const refused = await inParts(manager, facilities, (savepoint, some) =>
+    const refused = await allOrEach(manager, facilities, (savepoint, some) =>
       this.outbound.store(
         savepoint,
         some.map((facilityId) => generationRequested(facilityId, { requestedAt: changedAt })),

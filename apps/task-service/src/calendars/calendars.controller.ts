@@ -29,9 +29,9 @@ import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { KeysetPages, jsonBytes } from '../paging/keyset-page';
 import { TaskError } from '../problems/task-error';
 import { InvalidFieldResponse, TaskProblemResponse } from '../problems/task-problem.filter';
-import { ChangeSlots } from '../turns/change-slots.service';
-import { BoundedChange } from '../turns/bounded-change.decorator';
-import { BoundedRead } from '../turns/bounded-read.decorator';
+import { ChangeSlots } from '../slots/change-slots.service';
+import { BoundedChange } from '../slots/bounded-change.decorator';
+import { BoundedRead } from '../slots/bounded-read.decorator';
 import {
   CALENDAR_ID,
   CalendarDto,

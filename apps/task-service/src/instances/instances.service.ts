@@ -9,7 +9,7 @@ import { withinLimits } from '../fields/fields';
 import { outboundEvent, type OutboundEvent } from '../outbound/outbound-event';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-error';
-import { ChangeSlots } from '../turns/change-slots.service';
+import { ChangeSlots } from '../slots/change-slots.service';
 import type { CancelInstanceRequest, CompleteInstanceRequest } from './instance.dto';
 import { INSTANCE_TRANSITIONS, type TaskInstance } from './instance.entity';
 import { type Completion, InstancesRepository, type LockedInstance } from './instances.repository';

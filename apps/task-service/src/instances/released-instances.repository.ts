@@ -64,7 +64,7 @@ export class ReleasedInstancesRepository {
    * Deletes at most `limit` released instances that were cancelled more than `days` ago. Returns their
    * number.
    */
-  async forgetOld(days: number, limit: number): Promise<number> {
+  async purgeOld(days: number, limit: number): Promise<number> {
     const rows = await this.instances.query<{ count: number }[]>(DELETE_OLD, [days, limit]);
     return rows[0]?.count ?? 0;
   }
@@ -89,7 +89,7 @@ export class ReleasedInstancesRepository {
    * Deletes at most `limit` of a facility's released instances, oldest first, but never the `kept` latest.
    * Returns their number.
    */
-  async forgetSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
+  async purgeSurplus(facilityId: number, kept: number, limit: number): Promise<number> {
     const rows = await this.instances.query<{ count: number }[]>(DELETE_SURPLUS, [facilityId, kept, limit]);
     return rows[0]?.count ?? 0;
   }

@@ -40,7 +40,7 @@ export class TemplatesRepository {
   constructor(@InjectRepository(Template) private readonly templates: Repository<Template>) {}
 
   /** Checks at most `limit` templates and deletes those that are not in use. Returns the number checked. */
-  async forgetUnused(limit: number): Promise<number> {
+  async purgeUnused(limit: number): Promise<number> {
     const rows = await this.templates.query<{ count: number }[]>(DELETE_UNUSED, [limit]);
     return rows[0]?.count ?? 0;
   }

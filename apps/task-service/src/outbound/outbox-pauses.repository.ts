@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { isStillToCome } from '@platform/database';
+import { isInFuture } from '@platform/database';
 import { SECOND_MS } from '@platform/time';
 import { Repository } from 'typeorm';
 import type { EntityManager } from 'typeorm';
@@ -48,7 +48,7 @@ const PAUSE = `
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT message_type FROM task.outbox_pauses
-    WHERE message_type = ANY ($1::text[]) AND NOT ${isStillToCome('next_probe_at', LONGEST_DELAY_MS / SECOND_MS)}
+    WHERE message_type = ANY ($1::text[]) AND NOT ${isInFuture('next_probe_at', LONGEST_DELAY_MS / SECOND_MS)}
     ORDER BY message_type FOR UPDATE SKIP LOCKED)
   UPDATE task.outbox_pauses AS pause SET next_probe_at = now() + $2 * interval '1 millisecond'
   FROM due WHERE pause.message_type = due.message_type

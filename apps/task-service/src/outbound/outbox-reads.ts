@@ -1,4 +1,4 @@
-import { isStillToCome } from '@platform/database';
+import { isInFuture } from '@platform/database';
 import { SECOND_MS } from '@platform/time';
 import { LONGEST_DELAY_MS } from './publish-batch';
 
@@ -15,7 +15,7 @@ export const HAS_REFUSED_BEFORE = `(
   WHERE refused.partition = event.partition AND refused.facility_id = event.facility_id
     AND refused.message_type = event.message_type AND refused.sequence <= event.sequence
     AND refused.parked_at IS NULL AND refused.attempts > 0
-    AND ${isStillToCome('refused.next_attempt_at', LONGEST_DELAY_MS / SECOND_MS)}
+    AND ${isInFuture('refused.next_attempt_at', LONGEST_DELAY_MS / SECOND_MS)}
   LIMIT 1)`;
 
 /**

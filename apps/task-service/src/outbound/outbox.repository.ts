@@ -145,7 +145,7 @@ const SELECT_BACKLOG = `
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
 // The same, read above the floors, for the types that this release publishes.
-const SELECT_BACKLOG_BEHIND = `
+const SELECT_BACKLOG_ABOVE = `
   WITH wanted AS MATERIALIZED (${WANTED})
   SELECT (SELECT count(*)::int FROM (
       SELECT 1 FROM wanted CROSS JOIN LATERAL (
@@ -208,7 +208,7 @@ export class OutboxRepository {
     manager: EntityManager,
     { partitions, messageTypes, limit, heldChains = [], floors = [], turns = [] }: BatchChoice,
   ): Promise<Map<number, Batch>> {
-    const [inTurn, after] = [
+    const [turnPartitions, afterFacilities] = [
       turns.map(({ partition }) => partition),
       turns.map(({ afterFacility }) => afterFacility),
     ];
@@ -221,11 +221,17 @@ export class OutboxRepository {
         limit,
         heldChains,
         ...floorColumns(floors),
-        inTurn,
+        turnPartitions,
       ]),
       turns.length === 0
         ? []
-        : manager.query<ReadEvent[]>(SELECT_TURNS, [messageTypes, limit, heldChains, inTurn, after]),
+        : manager.query<ReadEvent[]>(SELECT_TURNS, [
+            messageTypes,
+            limit,
+            heldChains,
+            turnPartitions,
+            afterFacilities,
+          ]),
     ]);
     const read = new Map((lock?.partitions ?? []).map((partition) => [partition, [] as ReadEvent[]]));
     for (const event of [...oldest, ...ofTurns]) read.get(event.partition)?.push(event);
@@ -285,13 +291,13 @@ export class OutboxRepository {
   }
 
   /** Returns the backlog of these types, read above the floors. */
-  async readBacklogBehind({
+  async readBacklogAbove({
     partitions,
     messageTypes,
     floors = [],
   }: Pick<BatchChoice, 'partitions' | 'messageTypes' | 'floors'>): Promise<OutboxBacklog> {
     const values = [partitions, messageTypes, ...floorColumns(floors), COUNT_LIMIT];
-    const rows = await this.queryByIndex<OutboxBacklog>(SELECT_BACKLOG_BEHIND, values);
+    const rows = await this.queryByIndex<OutboxBacklog>(SELECT_BACKLOG_ABOVE, values);
     return rows[0] ?? NO_BACKLOG;
   }
 

@@ -83,7 +83,7 @@ export class RelayPass {
     const floors = this.floors.of(ALL_PARTITIONS);
     if (floors.length === 0) return this.outbox.readBacklog();
     const messageTypes = messageTypesOf(BUSES);
-    return this.outbox.readBacklogBehind({ partitions: ALL_PARTITIONS, messageTypes, floors });
+    return this.outbox.readBacklogAbove({ partitions: ALL_PARTITIONS, messageTypes, floors });
   }
 
   private async readHeads(isFull: boolean): ReturnType<OutboxRepository['readHeads']> {

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inParts, inTransaction, isConnectionError } from '@platform/database';
+import { allOrEach, inTransaction, isConnectionError } from '@platform/database';
 import { Metrics, RecurringJob } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import { DataSource } from 'typeorm';
@@ -65,7 +65,7 @@ export class EndedSchedulesJob extends RecurringJob {
     if (last === null) return { ended: 0, ungenerated: [], last };
     const past = page.filter((schedule) => isPast(schedule, schedule.now));
     const over = past.filter((schedule) => isPast(schedule, schedule.generatedUntil));
-    const refused = await inParts(manager, over, (savepoint, some) =>
+    const refused = await allOrEach(manager, over, (savepoint, some) =>
       this.schedules.markEnded(
         savepoint,
         some.map(({ scheduleId }) => scheduleId),

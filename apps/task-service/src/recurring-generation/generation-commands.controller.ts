@@ -24,8 +24,8 @@ import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { BUS_DOWN, FAULTED, InvalidFieldResponse, NO_REPLY } from '../problems/task-problem.filter';
 import { generationRequested } from '../scheduler/due-fire';
-import { ChangeSlots } from '../turns/change-slots.service';
-import { BoundedChange } from '../turns/bounded-change.decorator';
+import { ChangeSlots } from '../slots/change-slots.service';
+import { BoundedChange } from '../slots/bounded-change.decorator';
 import {
   GenerateInstancesDto,
   GenerationRefusedDto,

@@ -16,7 +16,7 @@ const GENERATOR_RETRIES = {
   retryDelaysMs: [4, 5].map(exponentialRetryDelayMs),
   outlastsOutages: true,
   // Allows reordering: generation creates the same instances in any order.
-  takesTurns: true,
+  yieldsToOtherKeys: true,
 } as const;
 
 /**

@@ -69,7 +69,7 @@ export class FiringService {
   }
 
   /** Makes the next scan read all triggers, because one has changed. */
-  forgetStart(): void {
+  resetStart(): void {
     this.resets += 1;
     this.start = null;
   }

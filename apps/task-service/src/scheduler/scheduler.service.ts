@@ -48,7 +48,7 @@ export class SchedulerService implements OnApplicationBootstrap, OnApplicationSh
 
   /** Wakes the scheduler, because a trigger has changed. */
   wake(): void {
-    this.firing.forgetStart();
+    this.firing.resetStart();
     this.awake.abort();
   }
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { inParts, inTransaction, type RefusedItem } from '@platform/database';
+import { allOrEach, inTransaction, type RefusedItem } from '@platform/database';
 import { DataSource } from 'typeorm';
 import type { TriggerPlan } from './triggers.repository';
 
@@ -65,7 +65,7 @@ export class TriggerPositionsRepository {
   /** Sets the next fire of triggers. Returns those that PostgreSQL rejected. */
   move(misplaced: readonly Misplacement[]): Promise<RefusedItem<Misplacement>[]> {
     return inTransaction(this.dataSource, 'READ COMMITTED', (manager) =>
-      inParts(manager, misplaced, (savepoint, some) =>
+      allOrEach(manager, misplaced, (savepoint, some) =>
         savepoint.query(MOVE_TRIGGERS, [
           some.map(({ facilityId }) => facilityId),
           some.map(({ nextFireAt }) => nextFireAt),

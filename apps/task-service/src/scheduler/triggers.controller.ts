@@ -11,8 +11,8 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
-import { BoundedChange } from '../turns/bounded-change.decorator';
-import { BoundedRead } from '../turns/bounded-read.decorator';
+import { BoundedChange } from '../slots/bounded-change.decorator';
+import { BoundedRead } from '../slots/bounded-read.decorator';
 import {
   FIRES,
   FirePageDto,

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { inParts, inTransaction, inTwoRoundTrips, isServerFault, queryPrepared } from '@platform/database';
+import { allOrEach, inTransaction, inTwoRoundTrips, isServerFault, queryPrepared } from '@platform/database';
 import { traceHeaders } from '@platform/service-defaults';
 import { MINUTE_MS } from '@platform/time';
 import { Any, LessThan, Repository } from 'typeorm';
@@ -313,14 +313,14 @@ export class TriggersRepository {
     return inTransaction(dataSource, 'READ COMMITTED', async (manager) => {
       const due = await manager.query<DueTrigger[]>(ACQUIRE_DUE.text, positionParameters(from));
       const recorded: DecidedFire[] = [];
-      const refused = await inParts(manager, due, async (savepoint, triggers) => {
+      const refused = await allOrEach(manager, due, async (savepoint, triggers) => {
         recorded.push(...(await this.record(savepoint, decide(triggers))));
       });
       const [first] = refused;
       if (first !== undefined && refused.length === due.length && isServerFault(first.error))
         throw first.error;
       const failed = refused.map(({ item: { facilityId }, error }) => ({ facilityId, error: String(error) }));
-      const stuck = await inParts(manager, failed, (savepoint, each) =>
+      const stuck = await allOrEach(manager, failed, (savepoint, each) =>
         this.record(savepoint, { fires: [], failed: [...each] }),
       );
       return { acquired: due.length - stuck.length, recorded };

@@ -3,7 +3,7 @@ import type { Caller } from '@platform/access-tokens';
 import { runAfterCommit } from '../outbound/after-commit.service';
 import { OutboundProxy } from '../outbound/outbound-proxy.service';
 import { TaskError } from '../problems/task-error';
-import { ChangeSlots } from '../turns/change-slots.service';
+import { ChangeSlots } from '../slots/change-slots.service';
 import { SchedulerService } from './scheduler.service';
 import type { Trigger } from './trigger.entity';
 import { TriggersRepository } from './triggers.repository';
@@ -26,7 +26,7 @@ export class TriggersService {
    * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
    */
   pause(facilityId: number, caller: Caller): Promise<Trigger> {
-    return this.setStateInTurn(facilityId, 'PAUSED', caller);
+    return this.setStateInSlot(facilityId, 'PAUSED', caller);
   }
 
   /**
@@ -34,10 +34,10 @@ export class TriggersService {
    * @throws {TaskError} trigger-not-found, too-many-changes-at-once, changes-busy
    */
   resume(facilityId: number, caller: Caller): Promise<Trigger> {
-    return this.setStateInTurn(facilityId, 'WAITING', caller);
+    return this.setStateInSlot(facilityId, 'WAITING', caller);
   }
 
-  private setStateInTurn(facilityId: number, state: 'PAUSED' | 'WAITING', caller: Caller): Promise<Trigger> {
+  private setStateInSlot(facilityId: number, state: 'PAUSED' | 'WAITING', caller: Caller): Promise<Trigger> {
     return this.slots.run(`trigger ${String(facilityId)}`, caller, () => this.setState(facilityId, state));
   }
 

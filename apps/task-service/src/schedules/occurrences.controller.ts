@@ -13,7 +13,7 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
-import { BoundedRead } from '../turns/bounded-read.decorator';
+import { BoundedRead } from '../slots/bounded-read.decorator';
 import { ListOccurrencesDto, OCCURRENCES, occurrencesBody, OccurrencesDto } from './occurrence.dto';
 import {
   checkRecurrence,

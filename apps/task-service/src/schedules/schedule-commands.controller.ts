@@ -19,7 +19,7 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
-import { BoundedChange } from '../turns/bounded-change.decorator';
+import { BoundedChange } from '../slots/bounded-change.decorator';
 import {
   ETAG,
   SCHEDULE_ID,

@@ -82,7 +82,7 @@ export class ScheduleLifecycleService {
     ifMatch: EntityTags | null,
     caller: Caller,
   ): Promise<ScheduleView> {
-    return this.inTurn(scheduleId, caller, async (manager, locked) => {
+    return this.changeInSlot(scheduleId, caller, async (manager, locked) => {
       const { schedule, mayBeChanged } = locked;
       if (!SCHEDULE_TRANSITIONS[statusOf(schedule)].update) throw new TaskError('schedule-removed');
       const change = differences(schedule, request);
@@ -107,7 +107,7 @@ export class ScheduleLifecycleService {
     command: Exclude<ScheduleCommand, 'update'>,
     caller: Caller,
   ): Promise<ScheduleView> {
-    return this.inTurn(scheduleId, caller, async (manager, locked) => {
+    return this.changeInSlot(scheduleId, caller, async (manager, locked) => {
       const { schedule } = locked;
       const before = statusOf(schedule);
       const status = SCHEDULE_TRANSITIONS[before][command];
@@ -119,13 +119,13 @@ export class ScheduleLifecycleService {
     });
   }
 
-  private async inTurn(
+  private async changeInSlot(
     scheduleId: string,
     caller: Caller,
     work: (manager: EntityManager, locked: Locked) => Promise<Schedule | typeof BEHIND>,
   ): Promise<ScheduleView> {
     const scope = await this.scope.of(caller, MANAGERS);
-    return this.limits.inTurn(scheduleId, { caller, scope }, async () => {
+    return this.limits.withSlot(scheduleId, { caller, scope }, async () => {
       for (;;) {
         const shown = await this.attempt(scheduleId, scope, work);
         if (shown === null) throw new TaskError('schedule-not-found');

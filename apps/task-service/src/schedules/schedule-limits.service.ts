@@ -9,7 +9,7 @@ import { type FacilityScope, isWithinScope } from '../access/caller-scope.servic
 import { TASK_CONFIG, type TaskServiceConfig } from '../config';
 import { TaskError } from '../problems/task-error';
 import { GenerationBudget } from '../recurring-generation/generation-budget.service';
-import { ChangeSlots } from '../turns/change-slots.service';
+import { ChangeSlots } from '../slots/change-slots.service';
 import {
   checkRecurrence,
   hasEnded,
@@ -36,7 +36,7 @@ interface Reach {
   readonly scope: FacilityScope;
 }
 
-interface CreationTurn {
+interface Creation {
   readonly facilityId: number;
   readonly calendarId: string | null;
   readonly recurrence: Recurrence;
@@ -72,7 +72,7 @@ export class ScheduleLimits {
    * before, so that it does not delay others.
    * @throws {TaskError} schedule-not-found, facility-not-permitted, too-many-changes-at-once, changes-busy
    */
-  async inTurn<T>(scheduleId: string, { caller, scope }: Reach, change: () => Promise<T>): Promise<T> {
+  async withSlot<T>(scheduleId: string, { caller, scope }: Reach, change: () => Promise<T>): Promise<T> {
     if (scope !== 'all') {
       const facilityId = await this.slots.lookUp(caller, () => this.schedules.facilityOf(scheduleId));
       if (facilityId === null) throw new TaskError('schedule-not-found');
@@ -86,8 +86,8 @@ export class ScheduleLimits {
    * instances, takes a slot of the changes; the others are stored in batches.
    * @throws {TaskError} too-many-changes-at-once, changes-busy
    */
-  inTurnToCreate<T>(
-    { facilityId, calendarId, recurrence, now }: CreationTurn,
+  withCreationSlot<T>(
+    { facilityId, calendarId, recurrence, now }: Creation,
     caller: Caller,
     create: () => Promise<T>,
   ): Promise<T> {

@@ -33,7 +33,7 @@ import {
   InvalidFieldResponse,
   TaskProblemResponse,
 } from '../problems/task-problem.filter';
-import { BoundedRead } from '../turns/bounded-read.decorator';
+import { BoundedRead } from '../slots/bounded-read.decorator';
 import {
   CREATE_EXAMPLES,
   CreateScheduleDto,

@@ -46,8 +46,8 @@ export class SchedulesService {
     const { startsAt } = recurrence;
     const schedule = newSchedule({ scheduleId: randomUUID(), startsAt }, request, caller, idempotencyKey);
     const now = this.clock.now();
-    const turn = { facilityId: request.facilityId, calendarId: text.calendarId, recurrence, now };
-    return this.limits.inTurnToCreate(turn, caller, async () => {
+    const creation = { facilityId: request.facilityId, calendarId: text.calendarId, recurrence, now };
+    return this.limits.withCreationSlot(creation, caller, async () => {
       try {
         await this.limits.requireNew(request.facilityId, recurrence, now);
       } catch (error) {

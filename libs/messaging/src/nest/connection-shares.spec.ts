@@ -137,9 +137,9 @@ describe('the connections that handlers share', () => {
     let nowMs = 0;
     const connections = new ConnectionShares(() => 5, { ...SYSTEM_CLOCK, monotonicMs: () => nowMs });
     const ends = new Map<string, () => void>();
-    const start = (name: string, key: string, takesTurns = true): Promise<void> =>
+    const start = (name: string, key: string, yieldsToOtherKeys = true): Promise<void> =>
       connections.run(
-        { queue: 'generation', isRequest: false, key, canReturn: true, takesTurns },
+        { queue: 'generation', isRequest: false, key, canReturn: true, yieldsToOtherKeys },
         () => new Promise<void>((end) => ends.set(name, end)),
       );
     const end = async (name: string, work: Promise<void>): Promise<void> => {

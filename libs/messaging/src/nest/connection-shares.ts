@@ -17,10 +17,10 @@ export interface Claimant {
    */
   readonly canReturn?: boolean;
   /**
-   * Whether its queue's keys take turns: a delivery may be postponed in favour of other keys. Only for
-   * messages whose order does not matter.
+   * Whether it may be postponed in favour of other keys of its queue. Only for messages whose order does not
+   * matter.
    */
-  readonly takesTurns?: boolean;
+  readonly yieldsToOtherKeys?: boolean;
 }
 
 interface Waiter {
@@ -65,7 +65,7 @@ const MIN_COOLDOWN_MS = 250;
  * - A message that waits in vain for a row lock is postponed. Its key is suspect until one of its messages
  *   succeeds or a minute has passed. The suspect keys of a queue share one connection, so that locked keys
  *   leave the rest to other keys.
- * - A key whose messages take turns cools down after it has held a connection for long: it is postponed while
+ * - A key whose messages yield cools down after it has held a connection for long: it is postponed while
  *   other messages of its queue are here. Otherwise many messages from one sender would delay all that arrive
  *   after them.
  * - A quarter of the connections, at least one, is reserved for requests.
@@ -165,7 +165,7 @@ export class ConnectionShares {
   /** Starts or extends the cooldown of a key whose message has just run. */
   private startCooldown(claimant: Claimant): void {
     const startedMs = this.running.get(claimant);
-    if (startedMs === undefined || claimant.takesTurns !== true || claimant.key === null) return;
+    if (startedMs === undefined || claimant.yieldsToOtherKeys !== true || claimant.key === null) return;
     const nowMs = this.clock.monotonicMs();
     const name = nameOfKey(claimant);
     const fromMs = Math.max(nowMs, this.cooldowns.get(name) ?? 0);
@@ -181,8 +181,8 @@ export class ConnectionShares {
    * queue continues.
    */
   private mustCoolDown(claimant: Claimant): boolean {
-    const { queue, key, canReturn = false, takesTurns = false } = claimant;
-    if (!canReturn || !takesTurns || key === null) return false;
+    const { queue, key, canReturn = false, yieldsToOtherKeys = false } = claimant;
+    if (!canReturn || !yieldsToOtherKeys || key === null) return false;
     const remainingMs = (this.cooldowns.get(nameOfKey(claimant)) ?? 0) - this.clock.monotonicMs();
     if (remainingMs < MIN_COOLDOWN_MS) return false;
     const hasWaiters = this.waiters.some((waiter) => waiter.claimant.queue === queue);

@@ -19,10 +19,10 @@ export interface ConsumeOptions extends QueueOptions {
   /** Isolation of the transaction; READ COMMITTED unless given. */
   readonly isolation?: Isolation;
   /**
-   * Whether the keys of the queue take turns: messages of a facility that has just held a connection for long
-   * are postponed in favour of other facilities. Only for messages whose order does not matter.
+   * Whether messages of a facility that has just held a connection for long are postponed in favour of other
+   * facilities. Only for messages whose order does not matter.
    */
-  readonly takesTurns?: boolean;
+  readonly yieldsToOtherKeys?: boolean;
 }
 
 /** The data that a decorator records about a method. */

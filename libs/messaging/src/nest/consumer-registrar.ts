@@ -135,8 +135,8 @@ function inboxHandler(
         return request === null ? null : JSON.stringify(outcome);
       };
       const canReturn = delaysOf(options).length > 0;
-      const { takesTurns = false } = options;
-      const share = { isRequest: request !== null, key: keyOf(message), canReturn, takesTurns };
+      const { yieldsToOtherKeys = false } = options;
+      const share = { isRequest: request !== null, key: keyOf(message), canReturn, yieldsToOtherKeys };
       const stored = await inbox.apply(key, options.isolation ?? 'READ COMMITTED', work, share);
       if (request === null || stored === null) return null;
       return responseOf(request, JSON.parse(stored) as RequestOutcome<unknown, unknown>);

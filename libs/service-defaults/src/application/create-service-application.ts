@@ -54,12 +54,12 @@ export interface ServiceDefinition {
    * Templates of GET routes with side effects, e.g. one that opens a session. A HEAD request to them gets 204
    * without running the handler.
    */
-  actingGets?: readonly string[];
+  getsWithSideEffects?: readonly string[];
   /**
    * Whether to refuse bodies with U+0000 in any string, which PostgreSQL cannot store. Not for services that
    * store JSON as the text that was sent.
    */
-  plainBodies?: boolean;
+  refusesNulInBodies?: boolean;
   /** The clock that CLOCK injects; the machine's clock unless a test provides one. */
   clock?: Clock;
   /** The sink for log lines; standard output unless a test captures them. */
@@ -138,8 +138,8 @@ function prepare(
     polledRoutes: definition.polledRoutes ?? [],
   });
   guardRequests(instance, {
-    actingGets: definition.actingGets ?? [],
-    plainBodies: definition.plainBodies ?? false,
+    getsWithSideEffects: definition.getsWithSideEffects ?? [],
+    refusesNulInBodies: definition.refusesNulInBodies ?? false,
   });
   acceptBodies(instance, { forms: definition.acceptsForms ?? false });
   addHealthRoutes(instance, health);

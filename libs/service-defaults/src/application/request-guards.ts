@@ -9,26 +9,29 @@ const DETAIL = 'The request holds the character U+0000, which cannot be stored.'
 /** Rules that requests must satisfy before they reach a route. */
 interface RequestRules {
   /** Templates of GET routes with side effects. */
-  actingGets: readonly string[];
+  getsWithSideEffects: readonly string[];
   /**
    * Whether bodies with U+0000 in any string are refused; false for services that store JSON as it was sent.
    */
-  plainBodies: boolean;
+  refusesNulInBodies: boolean;
 }
 
 /**
  * Adds the hooks. Call it before any route is added, because a route only has the hooks that were added
  * before it.
  */
-export function guardRequests(instance: FastifyInstance, { actingGets, plainBodies }: RequestRules): void {
-  const acting = new Set(actingGets.map((route) => route.toLowerCase()));
+export function guardRequests(
+  instance: FastifyInstance,
+  { getsWithSideEffects, refusesNulInBodies }: RequestRules,
+): void {
+  const acting = new Set(getsWithSideEffects.map((route) => route.toLowerCase()));
   instance.addHook('onRequest', (request, reply, done) => {
     if (request.raw.url?.includes(ENCODED_NUL) === true) done(problems.badRequest(DETAIL));
     // Link previews and scanners send HEAD, which must have no side effects (RFC 9110, 9.2.1).
     else if (request.method === 'HEAD' && acting.has(routeOf(request))) void reply.code(204).send();
     else done();
   });
-  if (!plainBodies) return;
+  if (!refusesNulInBodies) return;
   instance.addHook('preValidation', (request, _reply, done) => {
     if (holdsNul(request.body)) done(problems.badRequest(DETAIL));
     else done();

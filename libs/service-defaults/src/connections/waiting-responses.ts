@@ -52,7 +52,7 @@ export class WaitingResponses {
     const bytes = payload.length <= SMALL_BYTES ? payload.length : Buffer.byteLength(payload);
     if (!this.hasRoom(connection, reply, bytes)) return this.refuse(request, reply);
     this.note(connection, reply, bytes);
-    return bytes <= WHOLE_BYTES ? payload : inParts(reply, connection, payload);
+    return bytes <= WHOLE_BYTES ? payload : asStream(reply, connection, payload);
   }
 
   private hasRoom(connection: Connection, { waitingBytes }: FastifyReply, bytes: number): boolean {
@@ -86,7 +86,7 @@ export class WaitingResponses {
 /**
  * Returns a large response as a stream of parts. Each is read only after the previous one has been written.
  */
-function inParts(reply: FastifyReply, connection: Connection, payload: string | Buffer): Readable {
+function asStream(reply: FastifyReply, connection: Connection, payload: string | Buffer): Readable {
   // Converted to bytes, so that the string can be garbage-collected.
   const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
   reply.header('content-length', String(bytes.length));

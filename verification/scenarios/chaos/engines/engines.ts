@@ -10,7 +10,7 @@ import { queryAt } from '#platform/postgresql.ts';
 import { build, PROJECT_ROOTS, SERVICE_NAMES, type ServiceName } from '#platform/programs.ts';
 import { parsePasswd, type RunAs } from '#platform/run-as.ts';
 import { type ServerAddresses, TestPlatform } from '#platform/test-platform.ts';
-import { answersOk, eventually } from '#platform/waiting.ts';
+import { respondsOk, eventually } from '#platform/waiting.ts';
 import { fetchJson } from './fetch-json.ts';
 import { Brokers } from './brokers.ts';
 import { StepClock } from './clocks.ts';
@@ -267,7 +267,7 @@ export class Engines implements ServerAddresses {
     await eventually(
       async () => {
         for (const machine of MACHINES) {
-          if (!(await answersOk(`http://${addressOf(machine)}:${PORTS.etcd}/health`)()))
+          if (!(await respondsOk(`http://${addressOf(machine)}:${PORTS.etcd}/health`)()))
             throw new Error(`etcd of m${machine} is not healthy`);
         }
         const members = await this.#members();

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { isStillToCome, queryPrepared } from '@platform/database';
+import { isInFuture, queryPrepared } from '@platform/database';
 import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { purgeBatch } from '../../purge-batch';
@@ -10,8 +10,8 @@ const FAILURES_BEFORE_LOCKOUT = 5;
 const FIRST_LOCKOUT_SECONDS = 60;
 const LONGEST_LOCKOUT_SECONDS = 900;
 
-const IS_LOCKED = `coalesce(${isStillToCome('locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
-const WAS_LOCKED = `coalesce(${isStillToCome('l.locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
+const IS_LOCKED = `coalesce(${isInFuture('locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
+const WAS_LOCKED = `coalesce(${isInFuture('l.locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
 
 // Hand-written SQL: atomic across replicas, and hot. It does not change the row of a locked account, so that
 // further guesses do not prolong the lock. $2 failures lock; each lock lasts twice as long as the previous

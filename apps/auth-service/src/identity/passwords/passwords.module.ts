@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
-import type { IdentityStoreRepository } from '../identity-stores.repository';
+import type { IdentityStore } from '../combined-stores.repository';
 import { STORES } from '../single-stores.repository';
 import { PasswordLockoutsRepository } from './password-lockouts.repository';
 import { PasswordsService } from './passwords.service';
@@ -17,7 +17,7 @@ export class PasswordsModule {
         {
           provide: StoredPasswordsRepository,
           inject: Object.values(STORES),
-          useFactory: (...stores: IdentityStoreRepository[]) => new StoredPasswordsRepository(stores),
+          useFactory: (...stores: IdentityStore[]) => new StoredPasswordsRepository(stores),
         },
         PasswordLockoutsRepository,
         PasswordsService,

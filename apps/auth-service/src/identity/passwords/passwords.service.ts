@@ -99,7 +99,7 @@ export class PasswordsService implements OnModuleInit {
   async check(userName: string, password: string): Promise<PasswordVerdict> {
     const lookup = await this.passwords.find(userName);
     const stored = lookup.found ? lookup.password : null;
-    const { verified, isReadable, upgradedHash, tookMs } = await this.inTurn(() =>
+    const { verified, isReadable, upgradedHash, tookMs } = await this.runFairly(() =>
       this.verify(stored?.hash ?? null, password),
     );
     const outcome = await this.lockouts.settleAttempt(userNameKey(userName), verified);
@@ -116,7 +116,7 @@ export class PasswordsService implements OnModuleInit {
   /**
    * Runs hashes of different networks in turn, so that a network that floods the queue delays only itself.
    */
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+  private async runFairly<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await this.work.run(currentNetwork(), work);
     } catch (error) {

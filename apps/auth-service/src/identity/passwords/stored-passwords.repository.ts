@@ -3,8 +3,8 @@ import type { PreparedStatement } from '@platform/database';
 import type { DataSource } from 'typeorm';
 import { userNameKey } from '../identity';
 import type { IdentityStoreName } from '../identity';
-import { byDatabase, unionAll } from '../identity-stores.repository';
-import type { IdentityStoreRepository } from '../identity-stores.repository';
+import { byDatabase, unionAll } from '../combined-stores.repository';
+import type { IdentityStore } from '../combined-stores.repository';
 
 /** A stored password hash. `accountId` identifies the account within its store. */
 export interface StoredPassword {
@@ -30,7 +30,7 @@ export class StoredPasswordsRepository {
   private readonly statements: readonly (readonly [DataSource, PreparedStatement])[];
 
   /** @param stores in order of precedence */
-  constructor(private readonly stores: readonly IdentityStoreRepository[]) {
+  constructor(private readonly stores: readonly IdentityStore[]) {
     this.statements = byDatabase(stores).map((each) => [
       each[0]!.dataSource,
       unionAll('find-password', each, selectPassword),
@@ -70,7 +70,7 @@ function reasonForNone(
   return accounts.every(({ disabled }) => disabled) ? 'disabled' : 'no password';
 }
 
-function selectPassword({ name, statements: { account, from, by } }: IdentityStoreRepository): string {
+function selectPassword({ name, statements: { account, from, by } }: IdentityStore): string {
   return `SELECT json_build_object('store', '${name}', 'accountId', ${account}, 'hash', password_hash, 'disabled', disabled) AS account
     FROM ${from} WHERE ${by['user-name']} = $1`;
 }

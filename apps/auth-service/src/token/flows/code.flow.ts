@@ -6,7 +6,7 @@ import { TokenApplicationsService } from '../../applications/token-applications.
 import { IdentitiesService } from '../../identity/identities.service';
 import { codeVerifier } from '../../openid/application-return';
 import { SignOnCodesRepository } from '../../openid/sign-on-codes.repository';
-import { orGiveBack } from '../../rate-limits/rate-limit';
+import { giveBackIfRefused } from '../../rate-limits/rate-limit';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { optionalSharedSecret, plainText } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
@@ -75,7 +75,7 @@ export class CodeFlow {
       personas: { kind: 'login', grantAsInternalPartner: false },
       authTime: signedIn.authTime,
     });
-    return orGiveBack(issue, () => this.codes.giveBack(request, signedIn));
+    return giveBackIfRefused(issue, () => this.codes.giveBack(request, signedIn));
   }
 }
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../../identity/combined-stores.repository';
 import { PasswordsService } from '../../identity/passwords/passwords.service';
 import { TokenRejected, TokenRejectionReason } from '../../rejections/token-rejection';
 import { optionalSharedSecret, plainText } from '../token.dto';
@@ -41,7 +41,7 @@ export class PasswordQueryDto extends createZodDto(
 export class PasswordFlow {
   constructor(
     private readonly passwords: PasswordsService,
-    private readonly stores: IdentityStoresRepository,
+    private readonly stores: CombinedStoresRepository,
     private readonly applications: TokenApplicationsService,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,

@@ -3,7 +3,7 @@ import { ApiBody, ApiOperation } from '@platform/open-api';
 import { createZodDto } from 'nestjs-zod/dto';
 import { z } from 'zod';
 import { TokenApplicationsService } from '../../applications/token-applications.service';
-import { orGiveBack } from '../../rate-limits/rate-limit';
+import { giveBackIfRefused } from '../../rate-limits/rate-limit';
 import { plainText, trustedUserFields } from '../token.dto';
 import type { TokenResponse } from '../token.dto';
 import { TokenFlowController, TokenPost } from '../token-flow.decorator';
@@ -74,7 +74,7 @@ own with the current time.`,
   @ApiBody({ type: TrustRequestDto, examples: TRUST_EXAMPLES })
   async issue(@Body() request: TrustRequestDto): Promise<TokenResponse> {
     const application = await this.applications.authenticateSigned(request);
-    return orGiveBack(this.signIn.issue('trust', application, request), () =>
+    return giveBackIfRefused(this.signIn.issue('trust', application, request), () =>
       this.applications.giveBackSignature(request),
     );
   }

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TokenApplicationsService } from '../../applications/token-applications.service';
 import { AUTH_CONFIG } from '../../config';
 import type { AuthConfig } from '../../config';
-import { IdentityStoresRepository } from '../../identity/identity-stores.repository';
+import { CombinedStoresRepository } from '../../identity/combined-stores.repository';
 import { WindowsSignIn } from '../../windows/windows-sign-in';
 import type { TokenResponse } from '../token.dto';
 import { APPLICATION_KEY, TokenFlowController, TokenGet } from '../token-flow.decorator';
@@ -28,7 +28,7 @@ export class WindowsFlow {
   constructor(
     private readonly signIn: WindowsSignIn,
     private readonly applications: TokenApplicationsService,
-    private readonly stores: IdentityStoresRepository,
+    private readonly stores: CombinedStoresRepository,
     private readonly tokens: TokenIssuer,
     @Inject(AUTH_CONFIG) private readonly config: AuthConfig,
   ) {}

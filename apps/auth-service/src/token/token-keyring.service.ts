@@ -12,9 +12,9 @@ import { REFRESH_TOKEN_TYP, isCutBySession, isRefreshTokenExpired, readRefreshTo
 import type { RefreshTokenClaims, TokenKeys } from './token-claims';
 import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejection';
 
-/** Selects the keys that sign tokens, and verifies refresh tokens. */
+/** Selects the keys that sign tokens (`token-claims` signs), and verifies refresh tokens. */
 @Injectable()
-export class TokenSigner {
+export class TokenKeyring {
   private readonly hmacKey: SigningKey;
   /** The first key signs; all verify. */
   private readonly refreshKeys: readonly [SigningKey, ...SigningKey[]];

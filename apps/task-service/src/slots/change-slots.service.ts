@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { type Share, TURN_BOUNDS, type TurnBound, type Turns } from '@platform/database';
+import { type Share, SLOT_BOUNDS, type SlotBound, type Slots } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { connectionsForChanges, type httpPoolSize, TASK_CONFIG } from '../config';
-import { turnsOf } from './turns';
+import { slotsOf } from './slots';
 
 /** Changes of one target that may run at once. */
 const PER_TARGET = 1;
@@ -35,8 +35,8 @@ type PoolConfig = Parameters<typeof httpPoolSize>[0];
  */
 @Injectable()
 export class ChangeSlots {
-  private readonly changes: Turns;
-  private readonly creations: Turns;
+  private readonly changes: Slots;
+  private readonly creations: Slots;
 
   constructor(@Inject(TASK_CONFIG) config: PoolConfig, metrics: Metrics) {
     const refusals = metrics.counter(
@@ -45,10 +45,10 @@ export class ChangeSlots {
       ['bound'],
     );
     // Starts each series at 0: Prometheus sees no increase in a series that begins at 1.
-    for (const bound of TURN_BOUNDS) refusals.inc({ bound }, 0);
-    const refused = (bound: TurnBound): void => refusals.inc({ bound });
-    this.changes = turnsOf(connectionsForChanges(config), CHANGES_WAITING, REFUSALS, refused);
-    this.creations = turnsOf(CREATIONS_AT_ONCE, CREATIONS_WAITING, REFUSALS, refused);
+    for (const bound of SLOT_BOUNDS) refusals.inc({ bound }, 0);
+    const refused = (bound: SlotBound): void => refusals.inc({ bound });
+    this.changes = slotsOf(connectionsForChanges(config), CHANGES_WAITING, REFUSALS, refused);
+    this.creations = slotsOf(CREATIONS_AT_ONCE, CREATIONS_WAITING, REFUSALS, refused);
   }
 
   /**
@@ -59,7 +59,7 @@ export class ChangeSlots {
   run<T>(target: string, caller: Pick<Caller, 'subject'>, work: () => Promise<T>): Promise<T> {
     const id = target.toLowerCase();
     const shares = [
-      { key: `target ${id}`, limit: PER_TARGET, mayWait: CHANGES_WAITING_FOR_TARGET },
+      { key: `target ${id}`, limit: PER_TARGET, maxWaiting: CHANGES_WAITING_FOR_TARGET },
       { key: `target ${id} of ${caller.subject}`, limit: PER_TARGET },
       shareOf(caller),
     ];
@@ -86,5 +86,5 @@ export class ChangeSlots {
 }
 
 function shareOf({ subject }: Pick<Caller, 'subject'>): Share {
-  return { key: `caller ${subject}`, limit: PER_CALLER, mayWait: CHANGES_WAITING_OF_CALLER };
+  return { key: `caller ${subject}`, limit: PER_CALLER, maxWaiting: CHANGES_WAITING_OF_CALLER };
 }

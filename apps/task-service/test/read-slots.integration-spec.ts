@@ -61,7 +61,7 @@ describe('reads of one caller', () => {
       expect(body.type).toBe('urn:platform:problem:too-many-reads-at-once');
       expect(headers['retry-after']).toBe('1');
     }
-    // The others got their turn, or gave up after waiting three seconds.
+    // The others got their slot, or gave up after waiting three seconds.
     const statuses = new Set(answers.map(({ status }) => status));
     expect([...statuses].filter((status) => ![200, 429, 503].includes(status))).toEqual([]);
     await service.api.get('/Calendars').set(PARTNER).expect(200);

@@ -1,13 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Caller } from '@platform/access-tokens';
-import { TURN_BOUNDS, type TurnBound, type Turns } from '@platform/database';
+import { SLOT_BOUNDS, type SlotBound, type Slots } from '@platform/database';
 import { Metrics } from '@platform/service-defaults';
 import { connectionsForReads, type httpPoolSize, readsOfOneCaller, TASK_CONFIG } from '../config';
-import { turnsOf } from './turns';
+import { slotsOf } from './slots';
 
 const WAITING = { perShare: 100, inAll: 1_000 };
 /**
- * Key of the share for reads that first query auth-service. While it is down, they hold their turns until the
+ * Key of the share for reads that first query auth-service. While it is down, they hold their slots until the
  * query times out.
  */
 const IDENTITY_SHARE = 'facilities of auth-service';
@@ -18,32 +18,32 @@ const REFUSALS = { ofShare: 'too-many-reads-at-once', ofAll: 'reads-busy' } as c
  * holds a connection for tens of milliseconds, so without a limit one caller could occupy all of them.
  */
 @Injectable()
-export class ReadTurns {
-  private readonly turns: Turns;
+export class ReadSlots {
+  private readonly slots: Slots;
   private readonly perCaller: number;
   private readonly identityReads: number;
 
   constructor(@Inject(TASK_CONFIG) config: Parameters<typeof httpPoolSize>[0], metrics: Metrics) {
     const refusals = metrics.counter(
       'task_read_refusals_total',
-      'Reads refused because too many were waiting for a turn (of one caller, or in the replica), or waited too long',
+      'Reads refused because too many were waiting for a slot (of one caller, or in the replica), or waited too long',
       ['bound'],
     );
     // Starts each series at 0: Prometheus sees no increase in a series that begins at 1.
-    for (const bound of TURN_BOUNDS) refusals.inc({ bound }, 0);
-    const refused = (bound: TurnBound): void => refusals.inc({ bound });
+    for (const bound of SLOT_BOUNDS) refusals.inc({ bound }, 0);
+    const refused = (bound: SlotBound): void => refusals.inc({ bound });
     this.perCaller = readsOfOneCaller(config);
     this.identityReads = Math.max(1, Math.floor(connectionsForReads(config) / 2));
-    this.turns = turnsOf(connectionsForReads(config), WAITING, REFUSALS, refused);
+    this.slots = slotsOf(connectionsForReads(config), WAITING, REFUSALS, refused);
   }
 
   /**
-   * Runs a read in a turn of its caller.
+   * Runs a read in a slot of its caller.
    * @throws {TaskError} too-many-reads-at-once, reads-busy
    */
   run<T>({ subject, overflow }: Pick<Caller, 'subject' | 'overflow'>, read: () => Promise<T>): Promise<T> {
     const shares = [{ key: `caller ${subject}`, limit: this.perCaller }];
     if (overflow.includes('facilities')) shares.push({ key: IDENTITY_SHARE, limit: this.identityReads });
-    return this.turns.run(shares, read);
+    return this.slots.run(shares, read);
   }
 }

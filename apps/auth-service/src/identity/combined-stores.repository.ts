@@ -22,10 +22,10 @@ export interface StoreStatements {
 }
 
 /**
- * One legacy identity store. An unknown user yields an empty list and an outage throws, so that an outage is
- * never mistaken for "no such user".
+ * One legacy identity store; `single-stores.repository` has each. An unknown user yields an empty list and an
+ * outage throws, so that an outage is never mistaken for "no such user".
  */
-export abstract class IdentityStoreRepository {
+export abstract class IdentityStore {
   constructor(readonly dataSource: DataSource) {}
 
   abstract readonly name: IdentityStoreName;
@@ -55,12 +55,12 @@ interface FoundRecord {
  * share one execution: every token needs a look-up of its user, and a round trip per store would be most of
  * its cost.
  */
-export class IdentityStoresRepository {
+export class CombinedStoresRepository {
   private readonly groups: readonly StoreGroup[];
   private readonly order: readonly IdentityStoreName[];
 
   /** @param stores in order of precedence: the first store that knows a name supplies it */
-  constructor(stores: readonly IdentityStoreRepository[]) {
+  constructor(stores: readonly IdentityStore[]) {
     this.groups = byDatabase(stores).map(groupOf);
     this.order = stores.map((store) => store.name);
   }
@@ -110,7 +110,7 @@ export class IdentityStoresRepository {
 }
 
 /** @param stores at least one, all behind one connection pool */
-function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
+function groupOf(stores: readonly IdentityStore[]): StoreGroup {
   const lookUp = (by: IdentityQuery['by']): ((key: UserKey) => Promise<FoundRecord[]>) =>
     batched((keys) => findRecords(stores, by, keys));
   const lookUps = {
@@ -127,7 +127,7 @@ function groupOf(stores: readonly IdentityStoreRepository[]): StoreGroup {
 type UserKey = string | number;
 
 async function findRecords(
-  stores: readonly IdentityStoreRepository[],
+  stores: readonly IdentityStore[],
   by: IdentityQuery['by'],
   keys: readonly UserKey[],
 ): Promise<FoundRecord[][]> {
@@ -153,7 +153,7 @@ async function findRecords(
  * Returns an SQL expression for whether a record of another store refers to this account. It uses a sub-query
  * with LIMIT, which probes an index for each row; EXISTS may be planned as a scan.
  */
-function referredOf({ names, account }: StoreStatements, stores: readonly IdentityStoreRepository[]): string {
+function referredOf({ names, account }: StoreStatements, stores: readonly IdentityStore[]): string {
   const referring = stores.flatMap(({ statements: { from, by } }) => {
     const column = names === null ? null : by[names];
     return column === null || column === account
@@ -193,7 +193,7 @@ function linkKey(query: IdentityQuery): string {
 }
 
 /** Groups the stores by their database. */
-export function byDatabase(stores: readonly IdentityStoreRepository[]): IdentityStoreRepository[][] {
+export function byDatabase(stores: readonly IdentityStore[]): IdentityStore[][] {
   const dataSources = [...new Set(stores.map((store) => store.dataSource))];
   return dataSources.map((each) => stores.filter(({ dataSource }) => dataSource === each));
 }
@@ -201,8 +201,8 @@ export function byDatabase(stores: readonly IdentityStoreRepository[]): Identity
 /** Combines the stores' statements into one. The same stores always yield the same text and name. */
 export function unionAll(
   name: string,
-  stores: readonly IdentityStoreRepository[],
-  textOf: (store: IdentityStoreRepository) => string,
+  stores: readonly IdentityStore[],
+  textOf: (store: IdentityStore) => string,
 ): PreparedStatement {
   return {
     // PostgreSQL truncates names after 63 characters.

@@ -9,5 +9,5 @@ export const CLOCK_STEP_SECONDS = 60;
  * ahead. An instant further ahead was set by a wrong clock and counts as past; otherwise it would last for as
  * long as that clock was ahead. Null if `instant` is null.
  */
-export const isStillToCome = (instant: string, longestSeconds: number): string =>
+export const isInFuture = (instant: string, longestSeconds: number): string =>
   `(${instant} > now() AND ${instant} <= now() + interval '${String(longestSeconds + CLOCK_STEP_SECONDS)} seconds')`;

@@ -13,7 +13,7 @@ export interface RefusedItem<Item> {
  * changes are rolled back.
  * @throws any other error of `work`
  */
-export async function inParts<Item>(
+export async function allOrEach<Item>(
   manager: EntityManager,
   items: readonly Item[],
   work: (manager: EntityManager, items: readonly Item[]) => Promise<unknown>,

@@ -1,21 +1,21 @@
 import { SECOND_MS } from '@platform/time';
 
-/** Maximum wait for a turn. */
+/** Maximum wait for a slot. */
 const WAIT_LIMIT_MS = 3 * SECOND_MS;
 
 /**
  * The bound that was exceeded: too many waiting in its share, too many waiting in this replica, or too long a
  * wait.
  */
-export const TURN_BOUNDS = ['share', 'replica', 'time'] as const;
-export type TurnBound = (typeof TURN_BOUNDS)[number];
+export const SLOT_BOUNDS = ['share', 'replica', 'time'] as const;
+export type SlotBound = (typeof SLOT_BOUNDS)[number];
 
 export interface Share {
   readonly key: string;
   /** Maximum of the share that run at once. */
   readonly limit: number;
   /** Maximum of the share that wait, if it differs from the default. */
-  readonly mayWait?: number;
+  readonly maxWaiting?: number;
 }
 
 interface Waiting {
@@ -27,7 +27,7 @@ interface Waiting {
  * Limits concurrent work, in all and per share. Work that has to wait does so here, without holding a
  * connection.
  */
-export class Turns {
+export class Slots {
   private readonly running = new Map<string, number>();
   private readonly waiting = new Set<Waiting>();
   /** Number of waiting tasks, by share. */
@@ -36,13 +36,13 @@ export class Turns {
 
   /**
    * @param limit maximum that run at once, in all
-   * @param mayWait maximum that wait, per share and in all
+   * @param maxWaiting maximum that wait, per share and in all
    * @param refusal counts a refusal and returns its error
    */
   constructor(
     private readonly limit: number,
-    private readonly mayWait: { readonly perShare: number; readonly inAll: number },
-    private readonly refusal: (bound: TurnBound) => Error,
+    private readonly maxWaiting: { readonly perShare: number; readonly inAll: number },
+    private readonly refusal: (bound: SlotBound) => Error,
   ) {}
 
   /** Numbers of running and waiting tasks. */
@@ -56,7 +56,7 @@ export class Turns {
    */
   async run<T>(shares: readonly Share[], work: () => Promise<T>): Promise<T> {
     if (this.mayRun(shares)) this.start(shares);
-    else await this.waitForTurn(shares);
+    else await this.waitForSlot(shares);
     try {
       return await work();
     } finally {
@@ -64,11 +64,11 @@ export class Turns {
     }
   }
 
-  private async waitForTurn(shares: readonly Share[]): Promise<void> {
-    const { perShare } = this.mayWait;
-    if (shares.some(({ key, mayWait = perShare }) => this.waitingOf(key) >= mayWait))
+  private async waitForSlot(shares: readonly Share[]): Promise<void> {
+    const { perShare } = this.maxWaiting;
+    if (shares.some(({ key, maxWaiting = perShare }) => this.waitingOf(key) >= maxWaiting))
       throw this.refusal('share');
-    if (this.waiting.size >= this.mayWait.inAll) throw this.refusal('replica');
+    if (this.waiting.size >= this.maxWaiting.inAll) throw this.refusal('replica');
     await new Promise<void>((resolve, reject) => {
       const waiting: Waiting = {
         shares,
