@@ -28,8 +28,8 @@ describe('planSuites', () => {
 
 describe('suiteSource', () => {
   it('names each file before its tests', () => {
-    expect(suiteSource(['libs/x/test/a.integration-spec.ts'], '../../..')).toBe(
-      `describe('libs/x/test/a.integration-spec.ts', () => void require('../../../libs/x/test/a.integration-spec.ts'));\n`,
-    );
+    const source = suiteSource(['libs/x/test/a.integration-spec.ts'], '../../..');
+    expect(source).toContain(`describe('libs/x/test/a.integration-spec.ts', () => {`);
+    expect(source).toContain(`require('../../../libs/x/test/a.integration-spec.ts');`);
   });
 });

@@ -79,10 +79,21 @@ export function planSuites(files: readonly string[]): string[][] {
     .map((suite) => suite.files);
 }
 
+/** Nest has one logger for all of its modules, and services replace it: each file begins with the default. */
+const HEADER = `const { ConsoleLogger, Logger } = require('@nestjs/common');
+const useDefaultLogger = () => Logger.overrideLogger(new ConsoleLogger());
+`;
+
 /** Returns the source of a suite. The path of each file comes before the names of its tests. */
 export function suiteSource(files: readonly string[], toWorkspace: string): string {
-  const lines = files.map((file) => `describe('${file}', () => void require('${toWorkspace}/${file}'));`);
-  return `${lines.join('\n')}\n`;
+  const parts = files.map(
+    (file) => `describe('${file}', () => {
+  beforeAll(useDefaultLogger);
+  require('${toWorkspace}/${file}');
+});
+`,
+  );
+  return HEADER + parts.join('');
 }
 
 function secondsOf(file: string): number {
