@@ -1,5 +1,5 @@
-// oidc-provider ships no types. This declares the few of version 9 that the development identity provider and
-// the benchmarks use.
+// oidc-provider ships no types. This file declares the few types of version 9 that the development identity
+// provider and the benchmarks use.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

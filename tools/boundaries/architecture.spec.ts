@@ -6,14 +6,20 @@ const WORKSPACE = join(__dirname, '../..');
 const PAGE = readFileSync(join(WORKSPACE, 'docs/architecture.md'), 'utf8');
 const CONTRIBUTING = readFileSync(join(WORKSPACE, 'CONTRIBUTING.md'), 'utf8');
 
-/** A section of a page that says where its paths start. */
+/** A section of a page that says `Paths start at …`. */
 interface Journey {
   readonly title: string;
-  /** The named files, without duplicates. Paths from the workspace root; a missing file as it is named. */
+  /**
+   * The files that the section names, without duplicates: paths from the workspace root, or the written name
+   * if no such file exists.
+   */
   readonly files: readonly string[];
 }
 
-/** Returns the journeys of a page, or its recipes. */
+/**
+ * Returns the sections of a page that say where their paths start: journeys, or the recipes of
+ * CONTRIBUTING.md.
+ */
 function journeysOf(page: string): Journey[] {
   return page.split(/^(?=#{2,3} )/m).flatMap((section) => {
     const [, base] = /Paths start at `([^`]+)`/.exec(section) ?? [];
@@ -41,7 +47,10 @@ function unconnected(files: readonly string[]): string[] {
   );
 }
 
-/** Returns the workspace's files that a file imports, those behind a library's index included. */
+/**
+ * Returns the workspace's files that a file imports. For a name from a library, that is the file that
+ * declares the name, not the library's index.
+ */
 function importsOf(file: string): ReadonlySet<string> {
   return new Set(
     linksOf(file).flatMap(({ source, names }) => {
@@ -59,7 +68,7 @@ function originOf(file: string, name: string): string {
   return target === null ? file : originOf(target, name);
 }
 
-/** An import or a re-export, with the names that it takes and those that it exports. */
+/** An import or a re-export, with the names that it imports and those that it exports. */
 interface Link {
   readonly source: string;
   readonly names: readonly string[];

@@ -1,7 +1,7 @@
 /**
  * Bundles deployables: each entry point of a project becomes one CommonJS file under `dist/<project root>/`,
- * workspace libraries included. npm packages stay external; with `"packages": "bundled"` in `project.json`
- * they become one more file beside it.
+ * which includes the workspace libraries. npm packages stay external, unless `project.json` has `"packages":
+ * "bundled"`: then they become one more file in the same folder.
  *
  * Usage: node tools/build/bundle.ts <project root> [<project root> …]
  */
@@ -165,7 +165,7 @@ async function main(projectRoots: readonly string[]): Promise<void> {
 }
 
 /**
- * Writes each project's package.json, which tells Node that the bundles are CommonJS, and a program its
+ * Writes each project's package.json. It tells Node that the bundles are CommonJS, and tells a program its
  * version.
  */
 async function writeManifests(projects: readonly Project[]): Promise<void> {

@@ -16,8 +16,8 @@ export const OUTSIDE: readonly string[] = [
 ];
 
 /**
- * Nest's default HTTP server, which it loads only for an application that names no other. With Express and
- * its data tables it is a fifth of all packages.
+ * Nest's default HTTP server, which Nest loads only for an application that names no other server. With
+ * Express and its data tables it is a fifth of the code of all packages.
  */
 const NEVER_LOADED = '@nestjs/platform-express';
 

@@ -1,7 +1,7 @@
 /**
  * Deletes the files in a program's `node_modules` that a running service never reads; keeps licences. If the
- * program's packages are bundled, keeps only the packages that cannot be, and adds these to its bill of
- * materials.
+ * program's packages are bundled, also deletes all packages except those that cannot be bundled, and adds the
+ * kept ones to the program's bill of materials.
  *
  * Usage: node tools/build/prune.ts <folder>
  */
@@ -39,8 +39,8 @@ function prunePackages(root: string): ReadonlySet<string> {
 }
 
 /**
- * Adds the kept packages to the bill. `lock` is npm's record of the installed packages, which has some that
- * package-lock.json lacks.
+ * Adds the kept packages to the bill of materials in `file`.
+ * @param lock npm's record of the installed packages, which lists some that package-lock.json lacks
  */
 function completeSbom(file: string, lock: Lock, needed: ReadonlySet<string>): void {
   const bundled = JSON.parse(readFileSync(file, 'utf8')) as Sbom;

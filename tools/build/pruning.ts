@@ -27,13 +27,14 @@ export function isNeedless(path: string): boolean {
 
 /** The part of a package's `package.json` that pruning reads. */
 export interface PackageManifest {
-  /** Of a native package: its binaries, one package for each platform. */
+  /** In a native package: the packages with its binaries, one for each platform. */
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 /**
- * Returns the installed packages that a service with bundled packages still loads: the external ones and
- * their binaries for this platform. Their other dependencies serve only their installation.
+ * Returns the installed packages that a service with bundled packages still loads: those that cannot be
+ * bundled, and their binaries for this platform. Their other dependencies are needed only during
+ * installation.
  * @param manifestOf returns the manifest of an installed package, undefined for one that is not installed
  */
 export function packagesToKeep(

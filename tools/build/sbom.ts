@@ -43,7 +43,8 @@ export function emptySbom(name: string, version: string): Sbom {
 }
 
 /**
- * Returns the bill with more packages. A version of a package is one component, however many folders hold it.
+ * Returns the bill of materials with more packages. A version of a package is one component, however many
+ * folders hold it.
  * @param folders as the lock file names them, `node_modules/pg`; a path before `node_modules` is ignored,
  * because `node_modules` may be a symbolic link
  * @throws {Error} for a folder that the lock file does not name

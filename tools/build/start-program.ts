@@ -23,8 +23,8 @@ type Loaded = (
 ) => void;
 
 /**
- * Delay of the save after loading: a start has ended by then, and V8 has not yet discarded code that only a
- * start runs.
+ * Delay in ms between loading the code and saving it compiled. By then the start has ended, and V8 has not
+ * yet discarded the code that runs only at the start.
  */
 const SAVE_AFTER_MS = 10_000;
 const PACKAGES = join(__dirname, 'packages.js');
@@ -32,8 +32,8 @@ const OWN_CODE = join(__dirname, 'code', basename(__filename));
 
 /**
  * Compiles a file that consists of one function, from the code that an earlier run saved, if there is any.
- * The saved code lies in Node's own cache folder (`NODE_COMPILE_CACHE`). Node saves code before it runs, and
- * so without most functions; this saves it after the start, with all functions that ran.
+ * The saved code lies in Node's own cache folder (`NODE_COMPILE_CACHE`). Node itself saves code before it
+ * runs, so without most functions. This program saves it after the start, with all functions that ran.
  */
 function load(filename: string): Loaded {
   const source = readFileSync(filename, 'utf8');
@@ -47,10 +47,13 @@ function load(filename: string): Loaded {
   return script.runInThisContext() as Loaded;
 }
 
-/** Saved compiled code of one file, separate for each program, because each runs other functions. */
+/**
+ * Saved compiled code of one file, separate for each program, because each program runs different functions
+ * of the file.
+ */
 class CompiledCode {
   readonly #file: string | null;
-  /** Digest of the source: V8 compares only its length. */
+  /** Digest of the source, because V8 recognises a changed source only by its length. */
   readonly #digest: Buffer;
 
   constructor(filename: string, source: string) {

@@ -37,7 +37,8 @@ const CASES: Case[] = renderAll(WORKSPACE).flatMap(({ folder, objects }) =>
 );
 
 /**
- * Returns the environment with sample values for required secrets; for optional ones only if `withOptional`.
+ * Returns a container's environment with sample values for its required secrets, and for its optional secrets
+ * if `withOptional`.
  */
 function environmentOf({ container, objects }: Case, withOptional: boolean): ContainerEnvironment {
   const optional = new Set(

@@ -59,7 +59,7 @@ function podTemplate(object: KubernetesObject): PodTemplate | undefined {
   const spec = object.spec as
     { template?: PodTemplate; jobTemplate?: { spec: { template: PodTemplate } } } | undefined;
   if (object.kind === 'CronJob') return spec?.jobTemplate?.spec.template;
-  // The `template` of other kinds describes something else, e.g. that of an ExternalSecret its target.
+  // In other kinds `template` means something else, e.g. the secret to create in an ExternalSecret.
   return ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job'].includes(object.kind)
     ? spec?.template
     : undefined;

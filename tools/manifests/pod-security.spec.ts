@@ -6,7 +6,7 @@ import { CONTAINER, POD, withFault } from './test/faults.ts';
 const RENDERINGS = renderAll(join(__dirname, '../..'));
 const ALL = RENDERINGS.find(({ folder }) => folder === EVERYTHING)?.objects ?? [];
 
-/** One mistake for each control of the standard, in the order of its documentation. */
+/** One fault for each control of the standard, in the order of its documentation. */
 const CONTROLS: readonly (readonly [what: string, at: string, value: Value | undefined, message: string])[] =
   [
     [

@@ -76,7 +76,7 @@ function containerRules(container: Container): Rule[] {
     ],
     [suffix !== '' && suffix !== ':latest', `image ${container.image} has no fixed version`],
     [heap !== null, 'NODE_OPTIONS must set --max-old-space-size'],
-    // The rest is for buffers, stacks, native code and the young generation.
+    // The other 30 % are for buffers, stacks, native code and the young generation.
     [
       Number(heap?.[1]) * 2 ** 20 <= 0.7 * bytesOf(limits.memory ?? '0'),
       'the heap must leave 30 % of the memory limit',

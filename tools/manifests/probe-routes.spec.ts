@@ -37,8 +37,8 @@ describe('the probes', () => {
   it.each([
     ['auth-service', []],
     ['settings-service', []],
-    // It accepts schedules without the broker; the integration tests request this path while the broker is
-    // down.
+    // task-service accepts schedules without the broker. The integration tests request this path while the
+    // broker is down.
     ['task-service', ['bus-main', 'bus-scheduling']],
   ])('let requests reach %s without %p', (name, excluded) => {
     const paths = CONTAINERS.filter((container) => container.name === name).flatMap(

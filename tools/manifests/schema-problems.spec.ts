@@ -10,7 +10,10 @@ jest.setTimeout(60_000);
 const WORKSPACE = join(__dirname, '../..');
 const RENDERINGS = renderAll(WORKSPACE);
 
-/** Runs in a separate process, because the validators are ES modules. */
+/**
+ * Returns the problems that the schemas find. Runs in a separate process, because the validators are ES
+ * modules.
+ */
 function problemsOf(objects: readonly KubernetesObject[]): string[] {
   const output = execFileSync(process.execPath, [join(__dirname, 'main.ts'), '--schemas-of', '-'], {
     input: JSON.stringify(objects),

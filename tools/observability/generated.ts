@@ -33,7 +33,8 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     spec: ruleGroups(),
   };
   const note = '# Written by tools/observability/generate.ts from alerts.yaml.\n';
-  // Not folded: YAML parsers disagree on the line breaks of a folded text with indented lines.
+  // Lines are not folded, because YAML parsers disagree on the line breaks of a folded text with indented
+  // lines.
   files.set('prometheus-rule.yaml', note + stringify(rule, { lineWidth: 0 }));
   return files;
 }

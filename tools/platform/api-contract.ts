@@ -22,7 +22,10 @@ export interface Exchange {
 
 type Headers = Readonly<Record<string, number | string | readonly string[] | undefined>>;
 
-/** The documented response that an exchange matches, and its violations. */
+/**
+ * The result of a check: the documented response that the exchange matches, and the violations of the
+ * document.
+ */
 export interface Verdict {
   /** `operationId status`; null for a request that matches no operation. */
   readonly seen: string | null;
@@ -144,7 +147,10 @@ export class ApiContract {
     return matches(this.#responses, `${pointer}/content/${escape(type)}/schema`, body, 'the response');
   }
 
-  /** Returns the violations of a request that a service accepted: its document must allow it. */
+  /**
+   * Returns the violations of a request that a service accepted: the document must allow every accepted
+   * request.
+   */
   #accepted({ requestBody = '', requestHeaders }: Exchange, { operation, pointer }: FoundOperation) {
     if (requestHeaders === undefined) return [];
     const { security } = operation;

@@ -79,14 +79,14 @@ export class BrokerManagement {
     return queues.map(({ name }) => name).sort();
   }
 
-  /** Returns all queues with their declarations. */
+  /** Returns the declarations of all queues of the virtual host, with their numbers of messages. */
   queueDeclarations(): Promise<QueueDeclaration[]> {
     return this.send('GET', `queues/${this.scope}`);
   }
 
   /**
    * Returns the current number of messages in each queue. The other methods read statistics, which lag, and
-   * which may persist for ever after their node is gone.
+   * which may persist for ever after the node that reported them is gone.
    */
   queueTotals(): Promise<{ name: string; type: string; messages?: number }[]> {
     return this.send('GET', `queues/${this.scope}?disable_stats=true&enable_queue_totals=true`);
@@ -169,7 +169,7 @@ export class BrokerManagement {
     return (await this.overview()).rabbitmq_version;
   }
 
-  /** Creates the virtual host and grants this user all rights on it. */
+  /** Creates the virtual host and grants the user of the management URL all rights on it. */
   async createVhost(): Promise<void> {
     const user =
       Buffer.from(this.authorization.slice('Basic '.length), 'base64').toString().split(':', 1)[0] ?? '';

@@ -17,7 +17,10 @@ export interface PlatformSettings {
 
 /** Password of every development identity. Source: the development identities in the README. */
 export const DEVELOPMENT_PASSWORD = 'Demo-Passw0rd!';
-/** Shared secrets of the development applications, by application key. Source: as above. */
+/**
+ * Shared secrets of the development applications, by application key. Source: the development identities in
+ * the README.
+ */
 export const APPLICATION_SECRETS = {
   'demo-backend': 'demo-backend-secret-for-local-use-only-000001',
   'demo-reports': 'demo-reports-secret-for-local-use-only-000002',

@@ -249,7 +249,8 @@ function sampleOf(document: CataloguedDocument, schema: ValueSchema): unknown {
 }
 
 /**
- * Returns null to leave the parameter out: the schema of an optional text does not tell which text is valid.
+ * Returns a valid value of a parameter. Returns null for an optional text, which is then left out: its schema
+ * does not say which texts are valid.
  */
 function validValue({ example, schema = {}, required = false }: Parameter): string | null {
   if (example !== undefined) return textOf(example);

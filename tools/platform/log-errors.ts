@@ -5,8 +5,8 @@
 const DEFECT_SQLSTATE = /"code":"(?:22|42)[0-9A-Z]{3}"/;
 const ERROR_LEVEL = /^\{"level":"(?:error|fatal)"/;
 /**
- * Errors that only our code can cause. Not among them are the TypeErrors by which `fetch` reports lost
- * connections, and SyntaxErrors, by which it reports responses that are not JSON.
+ * Errors that only our code can cause. The pattern excludes the TypeErrors by which `fetch` reports lost
+ * connections, and all SyntaxErrors, because `fetch` reports responses that are not JSON by them.
  */
 const PROGRAMMING_ERROR =
   /"type":"(?:TypeError","message":"(?!fetch failed|terminated)|RangeError"|ReferenceError"|AssertionError")/;

@@ -72,7 +72,7 @@ export function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * First port of all ranges. They lie below the ephemeral ports, which the system gives to outgoing
+ * First port of the first range. All ranges lie below the ephemeral ports, which the system gives to outgoing
  * connections.
  */
 const FIRST_PORT = 20_000;
@@ -83,8 +83,8 @@ const RANGES_FOLDER = '/tmp/property-platform-ports';
 
 let range: Promise<number> | null = null;
 /**
- * Number of ports of the range tried so far, from a random start: a port is tried again only after all
- * others.
+ * Counter of tried ports, from a random start. It runs through the range in a circle, so a port is tried
+ * again only after all others.
  */
 let tried = Math.floor(Math.random() * PORTS_PER_RANGE);
 

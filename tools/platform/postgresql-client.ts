@@ -14,9 +14,9 @@ const WANTED =
   /^(postgresql-client-\d+|zlib1g|lib(c6|pq5|ssl3t64|zstd1|lz4-1|readline8t64|tinfo6|gssapi-krb5-2|krb5-3|k5crypto3|krb5support0|com-err2|keyutils1|ldap2|sasl2-2))$/;
 
 /**
- * Returns the folder with `psql`, `pg_dump` and `pg_restore` of a version that can dump the server that npm
- * installs (its own or a later one): on the path, of the system, or unpacked by `unpackPostgresqlClient` into
- * `cacheFolder`. Returns null if there is none.
+ * Returns the folder with `psql`, `pg_dump` and `pg_restore`: on the path, of the system, or unpacked by
+ * `unpackPostgresqlClient` into `cacheFolder`. Their version can dump the server that npm installs, so it is
+ * that server's or a later one. Returns null if there is none.
  */
 export function findPostgresqlClient(cacheFolder: string): string | null {
   const onPath = findOnPath('pg_dump');
@@ -30,8 +30,8 @@ export function findPostgresqlClient(cacheFolder: string): string | null {
 }
 
 /**
- * Returns the folder of a `psql`: that of `findPostgresqlClient`, otherwise the path's, of any version; null
- * if there is none.
+ * Returns the folder of a `psql`: the one that `findPostgresqlClient` finds, otherwise the one on the path,
+ * whatever its version. Returns null if there is none.
  */
 export function findPsql(cacheFolder: string): string | null {
   const onPath = findOnPath('psql');

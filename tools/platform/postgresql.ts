@@ -80,7 +80,7 @@ export class Postgresql {
   }
 
   /**
-   * Ends all its processes with SIGKILL. A survivor would keep writing beside the next server.
+   * Ends all the server's processes with SIGKILL. A survivor would keep writing beside the next server.
    * @throws {Error} if one survives
    */
   async crash(): Promise<void> {
@@ -94,8 +94,8 @@ export class Postgresql {
   }
 
   /**
-   * Stops all its processes until SIGCONT, and returns their pids. The parent is stopped first, so that it
-   * starts no further processes.
+   * Stops all the server's processes until SIGCONT, and returns their pids. The parent is stopped first, so
+   * that it starts no further processes.
    * @throws {Error} if the parent does not stop
    */
   async freeze(): Promise<number[]> {
@@ -151,8 +151,9 @@ interface Initialisation {
 
 const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
 /**
- * Settings for counting statements: the tests list those of the services that no test ran. The maximum is
- * high, because a statement counts once for each database, and each test file has its own.
+ * Settings that count executed statements, so that the tests can list the services' statements that no test
+ * ran. The maximum is high, because each test file has its own database, and each database counts a statement
+ * separately.
  */
 const STATEMENT_COUNTS = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.max=100000'];
 
@@ -217,8 +218,8 @@ async function runInitdb(command: string, args: string[], cwd: string, runAs: Ru
 
 /**
  * Removes the lock file of a crashed server. PostgreSQL considers it valid while any process has the pid in
- * it. The run record shows that our server has ended, so the file is removed unless that process works on
- * this folder.
+ * it. The run record shows that our server has ended, so the file is removed, unless the process with that
+ * pid works on this folder.
  */
 function removeStaleLock(data: string): void {
   const lock = join(data, 'postmaster.pid');

@@ -30,7 +30,7 @@ export function readProc(file: string): string | null {
   return nullIfAbsent(() => readFileSync(`/proc/${file}`, 'utf8'));
 }
 
-/** Returns null once the process has ended. */
+/** Returns the state of a process; null if it does not exist. A zombie still has a state (`Z`). */
 export function findStat(pid: number): ProcessStat | null {
   const text = readProc(`${pid}/stat`);
   return text === null ? null : parseStat(text);

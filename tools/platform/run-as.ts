@@ -12,8 +12,8 @@ export interface RunAs {
 }
 
 /**
- * Returns the account for the servers: null for that of this process, unless it is root; then the existing
- * account `nobody`.
+ * Returns the account for the servers: the existing account `nobody` if this process is root, otherwise null,
+ * which stands for this process's own account.
  * @throws {FriendlyError} if this process is root and the system has no `nobody`.
  */
 export function findRunAs(): RunAs | null {

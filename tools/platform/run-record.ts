@@ -26,7 +26,10 @@ export interface RunRecord {
   readonly removeFolder: string | null;
 }
 
-/** Stands for a record that a power failure cut short: it has no living supervisor and no known processes. */
+/**
+ * Used in place of a record that a power failure cut short: it has no living supervisor and no known
+ * processes.
+ */
 const UNREADABLE: RunRecord = {
   supervisor: { pid: 0, start: 'unreadable' },
   processes: [],

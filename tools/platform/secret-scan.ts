@@ -18,10 +18,10 @@ export interface Leak {
 const SHOWN_CHARACTERS = 120;
 
 /**
- * Searches the output of programs for secrets, in plain text and in the forms in which they are sent and
- * logged (JSON string, URL, form, hexadecimal, base64 and base64url anywhere in an encoded text, also of JSON
- * in JSON). A signed token is found by its signature, even if its beginning is cut off. Reads every text
- * once, however many secrets there are.
+ * Searches the output of programs for secrets in the forms in which they are sent and logged: plain text,
+ * JSON string, JSON string within a JSON string, URL, form, hexadecimal, and base64 or base64url, also within
+ * a longer encoded text. A signed token is found by its signature, even if its beginning is cut off. Reads
+ * every text once, however many secrets there are.
  */
 export class SecretScanner {
   readonly #byBeginning: ReadonlyMap<string, SoughtForm[]>;

@@ -79,8 +79,8 @@ describe('TcpProxy', () => {
 });
 
 /**
- * Sends bytes through another proxy and back. Bytes that were written before, and are not held back, arrive
- * first.
+ * Sends bytes through another proxy and back. Bytes that were written earlier have also arrived by then,
+ * unless a proxy holds them back.
  */
 async function makeRoundTrip(): Promise<void> {
   const echo = createServer((socket) => socket.pipe(socket));

@@ -11,7 +11,7 @@ interface Pair {
   readonly upstream: Socket;
   /** Whether the connection to the server is gone without the client knowing. */
   isHalfOpen: boolean;
-  /** Number of texts of `dropResponse` that its client has sent. */
+  /** Number of the texts of `dropResponse` that the client has sent so far. */
   lostTextsSent: number;
 }
 
@@ -196,7 +196,8 @@ export class TcpProxy {
   }
 
   /**
-   * Closes the other side of a connection, except that a half-open client must not notice its server's end.
+   * Closes the other side of a connection. Leaves the client of a half-open connection connected when its
+   * server's side ends.
    */
   #drop(pair: Pair, gone: Socket): void {
     if (pair.isHalfOpen && gone === pair.upstream) return;

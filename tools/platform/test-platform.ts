@@ -34,8 +34,8 @@ import type { Supervisor } from './supervisor.ts';
 /** Poll interval in ms, fine enough to measure how long a start takes. */
 const READY_POLL_MS = 10;
 /**
- * Each bus has a virtual host of its own: a message sent on the wrong bus is lost, and its absence is
- * noticed.
+ * Each bus has its own virtual host, so that a message sent on the wrong bus does not arrive and the test
+ * fails.
  */
 const BUSES = ['main', 'scheduling'] as const;
 export type BusName = (typeof BUSES)[number];
@@ -56,8 +56,8 @@ export interface TestPlatformOptions {
   /** Options of Node for every program, e.g. a profiler's. */
   readonly nodeOptions?: readonly string[];
   /**
-   * Starts the identity provider as well. Production mode refuses it, so the auth service then runs in
-   * another mode.
+   * Also starts the identity provider. It uses plain http, which auth-service refuses in production mode, so
+   * auth-service then runs with `NODE_ENV=test`.
    */
   readonly hasSingleSignOn?: boolean;
   readonly variables?: (settings: PlatformSettings) => Variables | Promise<Variables>;
@@ -333,7 +333,8 @@ export class PrivateServers implements ServerAddresses {
       progress(
         `starting PostgreSQL and RabbitMQ${projectRoots.length === 0 ? '' : ', building the services'}`,
       );
-      // Durable as in production: measurements and failures here must hold there.
+      // The servers are durable as in production, so that measurements and failures here also hold in
+      // production.
       const servers: [Postgresql, Rabbitmq] = [await makePostgresql(place, true), await makeRabbitmq(place)];
       const built = projectRoots.length === 0 ? null : build(place.supervisor, projectRoots);
       await Promise.all([...servers.map((server) => server.start()), built]);

@@ -45,8 +45,9 @@ export async function unpackOnce(
 /**
  * Makes the programs under `folder` run from any place (a checkout may be moved, or its cache copied) and
  * with their own libraries, which may be newer than the system's. A script in the place of each program
- * starts it with the packages' own loader. The loader gets the library path as an argument: system programs
- * that the program starts would inherit a variable, and fail with these libraries.
+ * starts it with the packages' own loader. The loader gets the library path as an argument. An environment
+ * variable would also reach the system programs that the program starts, and these fail with the packages'
+ * libraries.
  * @param root folder that the packages were unpacked into
  */
 export function runByOwnLoader(root: string, folder: string): void {

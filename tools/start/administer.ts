@@ -15,7 +15,9 @@ import { findRunRecord, isSupervised } from '#platform/run-record.ts';
 import { openStateFolder, type Variables, WORKSPACE } from '#platform/state-folder.ts';
 
 /**
- * Returns the variables of the running platform; those saved by a stopped one are of no use. Help needs none.
+ * Returns the variables of the running platform, because those saved by a stopped one are of no use. Returns
+ * none if no platform runs and only the help is requested.
+ * @throws {FriendlyError} if no platform runs, except for help
  */
 function environment(service: ServiceName, args: readonly string[]): Variables {
   const stateFolder = openStateFolder(WORKSPACE);

@@ -7,7 +7,7 @@ export interface StartArguments {
   readonly reset: boolean;
   readonly detach: boolean;
   readonly verbose: boolean;
-  /** Start PostgreSQL and RabbitMQ only. */
+  /** Whether to start only PostgreSQL and RabbitMQ. */
   readonly infrastructureOnly: boolean;
 }
 

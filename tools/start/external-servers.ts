@@ -6,7 +6,7 @@ import { queryAt } from '#platform/postgresql.ts';
 /** Servers that the user named; null stands for a private server. */
 export interface ExternalServers {
   readonly databaseUrl: string | null;
-  /** The same database for the owner of the tables: without a pooler, or with another role. */
+  /** URL of the same database for the owner of the tables: without a pooler, or with another role. */
   readonly migrationUrl: string | null;
   readonly rabbitmqUrl: string | null;
 }

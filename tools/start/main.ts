@@ -81,7 +81,7 @@ async function run(args: StartArguments, stateFolder: string): Promise<void> {
   if (!args.detach) endWithParent(end);
   const context = { stateFolder, args, external, supervisor, progress };
   const fail = (error: unknown): void => {
-    // While the platform is stopping, failures are a consequence of that.
+    // While the platform stops, failures are expected.
     if (supervisor.isStopping) return;
     complain(error);
     void end(1);
@@ -105,7 +105,9 @@ async function yieldToServe(context: StartContext, name: string): Promise<void> 
   if (!context.supervisor.isStopping) await restartService(context, name);
 }
 
-/** Ends when the parent process has ended, because a killed parent cannot forward its signal. */
+/**
+ * Calls `end` with 1 when the parent process has ended, because a killed parent cannot forward its signal.
+ */
 function endWithParent(end: (code: number) => Promise<void>): void {
   const parent = process.ppid;
   const timer = setInterval(() => {

@@ -146,9 +146,7 @@ export function bundleProcess(
 
 const POLL_MS = 250;
 
-/**
- * Returns the file of the run record of the `nx serve` that replaces a service; it exists while that runs.
- */
+/** Returns the path of the run record that `nx serve` writes while it replaces a service. */
 export function servingRecord(stateFolder: string, service: string): string {
   return join(stateFolder, `serve-${service}.json`);
 }

@@ -112,7 +112,7 @@ async function serve(service: Service, nodeFlags: readonly string[]): Promise<vo
   }
 }
 
-/** Ends on Ctrl-C or with the platform. */
+/** Ends this process on Ctrl-C, or when the platform ends. */
 function endWith(supervisor: Supervisor, isPlatformUp: () => boolean): void {
   const end = (): void => void supervisor.stop().then(() => process.exit(0));
   onEndSignal(end);

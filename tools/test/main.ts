@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   if (steps.some(({ isLong }) => isLong)) process.env['TEST_FULL_SIZE'] = 'true';
   rmSync(RESULTS, { recursive: true, force: true });
   mkdirSync(RESULTS);
-  // The servers start beside the first steps; the first step that needs them reports their failure.
+  // The servers start while the first steps run. The first step that needs them reports their failure.
   const servers = steps.some(({ needsServers }) => needsServers) ? startServers() : null;
   const stop = async (): Promise<void> => {
     const started = await servers;

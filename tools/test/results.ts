@@ -82,7 +82,8 @@ export function countByProject({ testResults }: JestReport, root: string): strin
 }
 
 /**
- * Number of lines shown of a message: the expected and the received value, and the first line of the code.
+ * Maximum number of lines shown of a failure's message: enough for the expected and the received value, and
+ * the first line of the code.
  */
 const LINES_PER_FAILURE = 12;
 /** Maximum length of a test's name in the last lines, in characters. */

@@ -16,11 +16,14 @@ export interface Step {
   readonly needsServers: boolean;
   /** Whether it only reads the sources and runs none of them. */
   readonly isStatic: boolean;
-  /** Mostly waits, so that a long step may run beside it. */
+  /** Whether it mostly waits, so that a long step may run beside it. */
   readonly isWaiting?: true;
-  /** Too slow for every `npm test`: runs with `--all`, as on the build server, three at a time. */
+  /**
+   * Whether it is too slow for every `npm test`. Such steps run with `--all`, as on the build server, three
+   * at a time.
+   */
   readonly isLong?: true;
-  /** Runs only if it is named. */
+  /** Whether it runs only if it is named. */
   readonly isOnDemand?: true;
 }
 
@@ -110,8 +113,8 @@ export const STEPS: readonly Step[] = [
     isStatic: false,
     isWaiting: true,
   },
-  // The long steps, longest first. `costs` is last, because it would also count the background work of a slow
-  // machine.
+  // The long steps, longest first. `costs` comes last, when few other steps still run: on a busy machine it
+  // would also count more background work.
   {
     name: 'mutants',
     // A third of the mutants, another one each day.

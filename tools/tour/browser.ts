@@ -9,7 +9,7 @@ interface Cookie {
 
 /**
  * A browser's cookies. As in browsers, all ports of a host share them, and a cookie is sent to its path and
- * below. Domains, and lifetimes of a few minutes, are left out, because the walk ends before them.
+ * below. Domains are ignored, and so are lifetimes, because the walk ends before any cookie expires.
  */
 export class CookieJar {
   readonly #hosts = new Map<string, Map<string, Cookie>>();

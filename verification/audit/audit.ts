@@ -122,8 +122,8 @@ function auditScheduler(journal: Journal, facts: Facts, clocks: Parameters<typeo
     stored: facts.fires.filter(isPlanted),
     published: published.filter((request) => request.isFire && isPlanted(request)),
   };
-  // A change of a schedule also requests generation. Both times of such a request are equal, and task.fires
-  // has no row for it.
+  // A change of a schedule also requests generation. In such a request `scheduledFireTimeUtc` equals
+  // `fireTimeUtc`, and task.fires has no row for it.
   const messageIds = new Set([...facts.fires, ...published].map(({ messageId }) => messageId));
   return [
     auditFires(journal.planted, clocks, fires),

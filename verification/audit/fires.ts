@@ -41,7 +41,7 @@ export function auditFires(
     for (const scheduledAtMs of fires.due) expected.add(keyOf({ facilityId, scheduledAtMs }));
     for (const scheduledAtMs of fires.allowed) allowed.add(keyOf({ facilityId, scheduledAtMs }));
   }
-  // task.fires has the same key, so only messages can be duplicated.
+  // The primary key of task.fires is also (facility, instant), so only messages can be duplicated.
   const recorded = new Set(stored.map(keyOf));
   const firsts = firstPublished(published);
   const messages = countBy(firsts, keyOf);

@@ -74,7 +74,7 @@ export interface Benchmark {
   readonly title: string;
   /**
    * True: runs after the servers of the other benchmarks have ended, because their background work, e.g.
-   * vacuum, would use its processors. Such a benchmark must come last.
+   * vacuum, would take processor time from it. Such a benchmark must come last.
    */
   readonly standsAlone?: true;
   /** @param servers already closed if `standsAlone` */

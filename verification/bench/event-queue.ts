@@ -4,7 +4,8 @@ const EXCHANGE = 'Platform.Contracts:ScheduleCreatedEvent';
 const QUEUE = 'bench.schedule-post';
 
 /**
- * Binds a queue to the events of new schedules. They are published as mandatory, so they need a queue.
+ * Binds a queue to the events of new schedules. They are published as mandatory, so the broker would return
+ * them without a queue.
  * @param handle called with each event. Without it the events stay in the queue.
  */
 export async function openQueue(url: string, handle?: (body: string) => void) {

@@ -8,7 +8,10 @@ export type Replicas = Readonly<Record<ServiceName, number>>;
 
 /** The resources that a workload needs if its busiest hour coincides with the fires of all facilities. */
 export interface Need extends Storage {
-  /** Busy processors, of all replicas of a service together. */
+  /**
+   * Number of busy processors for each service, PostgreSQL and RabbitMQ. All replicas of a service count
+   * together.
+   */
   readonly cores: ByPart;
   readonly replicas: Replicas;
   /** Resident memory of all replicas of a service together, in MB. */

@@ -34,7 +34,7 @@ export function priceOf(work: Work): Price {
   const [service, postgresql, rabbitmq, walBytes] = figures(PACED_COSTS, work);
   const price = known({ service, postgresql, rabbitmq, walBytes }, work);
   const crowded = readTable(REQUEST_COSTS).get(work);
-  // For createSchedule that table omits the instances that are generated later.
+  // For createSchedule, the table of request costs omits the instances that are generated later.
   if (crowded === undefined || work === 'createSchedule') return { ...price, whenBusy: price };
   const [, , , busyService, busyPostgresql] = crowded.map(Number);
   return { ...price, whenBusy: known({ service: busyService, postgresql: busyPostgresql }, work) };

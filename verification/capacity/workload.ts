@@ -38,7 +38,10 @@ export const REQUESTS = {
 export type Work = (typeof REQUESTS)[keyof typeof REQUESTS][number];
 
 const DAY_SECONDS = 86_400;
-/** All facilities are due at the same instant. Fires within this time count as on time. */
+/**
+ * Maximum delay of a fire that still counts as on time, in seconds. All facilities are due at the same
+ * instant.
+ */
 const ON_TIME_SECONDS = 5_400;
 /** Each schedule is recreated after this many days. */
 export const SCHEDULE_DAYS = 365;

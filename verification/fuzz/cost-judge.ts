@@ -27,9 +27,9 @@ interface Bound {
 }
 
 const ANONYMOUS: Bound = { floor: 0.5, perByte: 6.5 };
-/** Such a request may read and write the database. */
+/** For a request with a token, which may read and write the database. */
 const WITH_TOKEN: Bound = { floor: 1, perByte: 5 };
-/** Such a request reads 1,000 entities from the database. */
+/** For a request of the largest page, which reads 1,000 entities from the database. */
 const LARGEST_PAGE_BOUND: Bound = { floor: 10, perByte: 0 };
 
 /**

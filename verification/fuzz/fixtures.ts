@@ -135,7 +135,9 @@ interface JsonWebKey {
 }
 
 const REFRESH_TOKENS = 30;
-/** Sessions that requests may end. They are not those whose refresh tokens other requests present. */
+/**
+ * Number of sessions that requests may end. They are not those whose refresh tokens other requests present.
+ */
 const SESSIONS = 10;
 /** Number of schedules whose ids requests may contain. */
 const CHANGED_SCHEDULES = 4;

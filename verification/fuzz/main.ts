@@ -17,7 +17,7 @@ import { excessiveOnWire, measureWire, wireTable } from './wire.ts';
 
 const SHOWN_BYTES = 2_000;
 const PROGRESS_MS = 5_000;
-/** Number of requests before and after a finding that the suggested command repeats with it. */
+/** Number of requests before and after a finding that the suggested command also repeats. */
 const NEIGHBOURS = 48;
 
 async function main(): Promise<void> {

@@ -77,10 +77,14 @@ function wholeNumbers(list: string): number[] {
   return list.split(',').map(wholeNumber);
 }
 
-/** Longer than the services' own timeouts, so that they can report them. */
+/**
+ * Timeout of a request in ms. It is longer than the services' own timeouts, so that a service can report its
+ * timeout first.
+ */
 const HANG_MS = 40_000;
 /**
- * The check of passwords is deliberately slow. The service refuses more concurrent ones than it has threads.
+ * Checks of passwords are deliberately slow. The service queues a limited number of them and refuses the
+ * rest, so the fuzzer sends at most two at a time.
  */
 const SLOW_OPERATION = /\/auth\/token\/user\b(?!\/)/i;
 const SLOW_CONCURRENCY = 2;

@@ -4,7 +4,7 @@ import { WORKSPACE } from '#platform/state-folder.ts';
 import type { Mutant } from './mutant.ts';
 
 /**
- * Plants a mistake in the text of a bundle.
+ * Replaces the original code of a mutant in the text of a bundle.
  * @throws {Error} if the original code does not occur exactly once, because the product has changed
  */
 export function breakText(text: string, { name, bundle, original, mistake }: Omit<Mutant, 'rounds'>): string {
@@ -15,7 +15,7 @@ export function breakText(text: string, { name, bundle, original, mistake }: Omi
 }
 
 /**
- * Copies the build and plants the mistakes in the copy.
+ * Copies the build and plants the mutants in the copy.
  * @returns the folder of the copy, relative to the workspace
  * @throws {Error} like `breakText`
  */

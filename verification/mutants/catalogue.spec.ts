@@ -9,7 +9,7 @@ const PROMISES = (/\| promise +\| check[^]*?\n\n/.exec(DOCUMENT)?.[0] ?? '')
   .slice(2)
   .flatMap((line) => line.split('|')[1]?.trim() ?? []);
 
-describe('the catalogue of mistakes', () => {
+describe('the catalogue of mutants', () => {
   it('has a unique name for each', () => {
     const names = MUTANTS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);

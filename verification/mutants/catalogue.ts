@@ -7,7 +7,7 @@ import { SERVICE_MUTANTS } from './catalogue/service.ts';
 import { SETTINGS_MUTANTS } from './catalogue/settings.ts';
 import type { Mutant } from './mutant.ts';
 
-/** All mistakes that chaos must notice. */
+/** All mutants. Chaos must notice each. */
 export const MUTANTS: readonly Mutant[] = [
   ...SETTINGS_MUTANTS,
   ...AUTH_MUTANTS,

@@ -28,11 +28,11 @@ describe('groupMutants', () => {
   const groupNames = (...mutants: readonly Entry[]): string[] =>
     groupMutants(mutants).map((group) => group.map(({ name }) => name).join(''));
 
-  it('groups mistakes that break different promises', () => {
+  it('groups mutants that break different promises', () => {
     expect(groupNames(mutant('a'), mutant('b'), mutant('c', { promise: 'logs' }))).toEqual(['ac', 'b']);
   });
 
-  it('groups mistakes that break different aspects of a promise', () => {
+  it('groups mutants that break different aspects of a promise', () => {
     const groups = groupNames(
       mutant('a', { aspect: 'days' }),
       mutant('b', { aspect: 'minutes' }),
@@ -42,7 +42,7 @@ describe('groupMutants', () => {
     expect(groups).toEqual(['ab', 'c', 'd']);
   });
 
-  it('adds a mistake to the group whose run already has its rounds', () => {
+  it('adds a mutant to the group whose run already has its rounds', () => {
     const rounds = one('database-kill');
     const groups = groupNames(mutant('a'), mutant('b', { rounds }), mutant('c', { promise: 'logs', rounds }));
     expect(groups).toEqual(['a', 'bc']);
@@ -51,7 +51,7 @@ describe('groupMutants', () => {
   it.each([
     ['changes the same code', { original: 'when\n  called with a\n' }],
     ['masks others', { masks: 'nothing fires' }],
-  ])('keeps a mistake separate that %s', (_what, more) => {
+  ])('keeps a mutant separate that %s', (_what, more) => {
     expect(groupNames(mutant('a'), mutant('b', { promise: 'logs', ...more }))).toEqual(['a', 'b']);
   });
 
@@ -83,7 +83,7 @@ describe('nameFindings', () => {
     expect(nameFindings([late, lost], ['x is lost'])).toEqual([null, 'x is lost']);
   });
 
-  it('ignores a finding that matches two mistakes', () => {
+  it('ignores a finding that matches two mutants', () => {
     expect(nameFindings([late, lost], ['x is late and lost'])).toEqual([null, null]);
   });
 });

@@ -11,7 +11,7 @@ const MAX_ROUNDS = 8;
  */
 const SHORT_LINE = 10;
 
-/** Returns all mistakes, or the named ones. @throws {ArgumentsError} for an unknown name */
+/** Returns all mutants, or the named ones. @throws {ArgumentsError} for an unknown name */
 export function chooseMutants<M extends Pick<Mutant, 'name'>>(
   mutants: readonly M[],
   names: readonly string[],
@@ -24,8 +24,8 @@ export function chooseMutants<M extends Pick<Mutant, 'name'>>(
 type Groupable = Pick<Mutant, 'promise' | 'aspect' | 'original' | 'bundle' | 'rounds' | 'masks'>;
 
 /**
- * Groups mistakes that can share a copy of the build and one run. The members of a group break different
- * promises, or different aspects of one, in different code. Each mistake joins the group whose run needs the
+ * Groups mutants that can share a copy of the build and one run. The members of a group break different
+ * promises, or different aspects of one, in different code. Each mutant joins the group whose run needs the
  * fewest additional rounds.
  */
 export function groupMutants<M extends Groupable>(mutants: readonly M[]): M[][] {
@@ -53,8 +53,8 @@ export function roundsOf(mutants: readonly Pick<Mutant, 'rounds'>[]): Rounds {
 }
 
 /**
- * Returns for each mistake a finding that matches it and no other mistake of the group. Null: there is none.
- * @param findings of one run with all the mistakes
+ * Returns for each mutant a finding that matches it and no other mutant of the group. Null: there is none.
+ * @param findings of one run with all the mutants
  */
 export function nameFindings(
   mutants: readonly Pick<Mutant, 'caughtBy'>[],
@@ -81,7 +81,10 @@ function isSamePromise(left: Groupable, right: Groupable): boolean {
   return left.promise === right.promise && !isApart;
 }
 
-/** True if a line of one occurs in the other: planting one would change the code of the other. */
+/**
+ * True if a line of one mutant's original code occurs in the other's: planting one would change the other's
+ * code.
+ */
 function isSameCode(left: Groupable, right: Groupable): boolean {
   const hasLineOf = (text: string, other: string): boolean =>
     other.split('\n').some((line) => line.trim().length > SHORT_LINE && text.includes(line.trim()));

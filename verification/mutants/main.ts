@@ -1,5 +1,5 @@
 /**
- * `npm run verify:mutants`: shows that chaos can find mistakes. Plants mistakes in copies of the bundles and
+ * `npm run verify:mutants`: shows that chaos can find mistakes. Plants mutants in copies of the bundles and
  * starts, for each copy, the shortest chaos run that must notice them.
  */
 import { ArgumentsError, commandLine, runMain, wholeNumber } from '#platform/command-line.ts';
@@ -51,7 +51,7 @@ function main(): void {
   process.exitCode = failures === 0 && copies.length > 0 ? 0 : 1;
 }
 
-/** Returns the number of mistakes that were not noticed. */
+/** Returns the number of mutants that were not noticed. */
 function runAll(copies: readonly (readonly Mutant[])[], { cluster: isClustered }: Flags): number {
   const results = copies.flatMap((mutants) => {
     const found = isClustered === true ? mutants.flatMap(runClustered) : runMutants(mutants);

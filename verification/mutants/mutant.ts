@@ -17,25 +17,25 @@ type PromiseName =
   | 'retention'
   | 'feeds';
 
-/** A deliberate mistake, and the shortest run that must notice it. */
+/** A deliberate mistake in the code of a bundle, and the shortest run that must notice it. */
 export interface Mutant {
   readonly name: string;
   /** Describes the mistake in a few words, for the table in docs/reliability.md. */
   readonly description: string;
   readonly promise: PromiseName;
-  /** The part of the promise that it breaks. Mistakes with different aspects may share a copy. */
+  /** The part of the promise that it breaks. Mutants with different aspects may share a copy. */
   readonly aspect?: string;
   readonly bundle: string;
   /** The code to replace. It must occur exactly once in the bundle. */
   readonly original: string;
-  /** The replacement. */
+  /** The code that replaces `original`. */
   readonly mistake: string;
   readonly rounds: Rounds;
-  /** The reason why the mistake is planted alone: it would hide other mistakes or be confused with them. */
+  /** The reason why the mutant is planted alone: it would hide other mutants or be confused with them. */
   readonly masks?: string;
   /** Faults to use with `--cluster`, separated by commas. By default those of `rounds`. */
   readonly clusterFaults?: string;
-  /** Matches a finding that reports the effect of the mistake. */
+  /** Matches a finding that reports the effect of the mutant. */
   readonly caughtBy: RegExp;
 }
 

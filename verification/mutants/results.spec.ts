@@ -11,8 +11,8 @@ const RESULTS = [
   { name: 'b', finding: null, seconds: 90, others: 0 },
 ];
 
-describe('the table of mistakes', () => {
-  it('names the check that noticed each mistake, and those that were not noticed', () => {
+describe('the table of mutants', () => {
+  it('names the check that noticed each mutant, and those that were not noticed', () => {
     expect(mutantTable(MUTANTS, RESULTS).slice(2)).toEqual([
       '| settings | it is lost | `calm` | settings | 31 |',
       '| fires | it is late | 7 × `calm` | **not noticed** | 90 |',
@@ -20,7 +20,7 @@ describe('the table of mistakes', () => {
     ]);
   });
 
-  it('shows the number of other mistakes in the copy', () => {
+  it('shows the number of other mutants in the copy', () => {
     const beside = [{ name: 'a', finding: '✘ settings: history: lost: x', seconds: 31, others: 4 }];
     expect(mutantTable(MUTANTS.slice(0, 1), beside).slice(2)).toEqual([
       '| settings | it is lost | `calm` | settings | beside 4 |',
@@ -52,7 +52,7 @@ describe('withResults', () => {
   const alone = { name: 'a', finding: 'x', seconds: 1, others: 0 };
   const beside = { ...alone, others: 3 };
 
-  it('keeps a result of a mistake planted alone, until it is planted alone again or not noticed', () => {
+  it('keeps a result of a mutant planted alone, until it is planted alone again or not noticed', () => {
     expect(withResults([alone], [beside])).toEqual([alone]);
     expect(withResults([beside], [alone])).toEqual([alone]);
     const missed = { ...beside, finding: null };

@@ -10,15 +10,15 @@ const FILE = join(WORKSPACE, 'test-results/chaos/mutants.json');
 const DOCUMENT = join(WORKSPACE, 'docs/reliability.md');
 const [BEGIN, END] = ['<!-- mutants: written by npm run verify:mutants -- --write -->', '<!-- /mutants -->'];
 
-/** Saves results for the table. Results of other mistakes are kept. */
+/** Saves results of mutants for the table. Saved results of other mutants are kept. */
 export function keepResults(results: readonly MutantResult[]): void {
   mkdirSync(dirname(FILE), { recursive: true });
   writeFileSync(FILE, `${JSON.stringify(withResults(readResults(), results), null, 2)}\n`);
 }
 
 /**
- * Merges new results into saved ones. A mistake that was noticed when planted alone keeps that result if it
- * is noticed again among other mistakes, which proves less.
+ * Merges new results into saved ones. A mutant that was noticed when planted alone keeps that result if it is
+ * noticed again among other mutants, which proves less.
  */
 export function withResults(
   saved: readonly MutantResult[],
@@ -68,13 +68,15 @@ export function mutantTable(
   ];
 }
 
-/** The seconds of the run if the mistake was planted alone, otherwise the number of other mistakes. */
+/**
+ * The seconds of the run if the mutant was planted alone, otherwise the number of other mutants in the copy.
+ */
 function took(result: MutantResult | undefined): string {
   if (result === undefined) return '';
   return result.others === 0 ? String(result.seconds) : `beside ${result.others}`;
 }
 
-/** The check whose finding noticed the mistake. */
+/** The check whose finding noticed the mutant. */
 function catcherOf({ finding }: MutantResult): string {
   if (finding === null) return '**not noticed**';
   return /^✘ (.*?): /.exec(finding)?.[1] ?? finding;

@@ -33,7 +33,7 @@ export function oneAt(service: ServiceName, kind: FaultKind): Rounds {
   return [{ kind, service }];
 }
 
-/** The smallest list that contains the rounds of both. */
+/** The smallest list that contains the rounds of both lists. */
 export function unite(left: Rounds, right: Rounds): Rounds {
   const missing = [...right];
   for (const round of left) {

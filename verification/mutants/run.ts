@@ -9,13 +9,13 @@ import { nameFindings, roundsOf } from './groups.ts';
 import type { Mutant } from './mutant.ts';
 import { chaosFlags, describeRounds, type Rounds } from './rounds.ts';
 
-/** The result of a run with a mistake. */
+/** The result of a run with a mutant. */
 export interface MutantResult {
   readonly name: string;
-  /** The finding that reports its effect. Null: the mistake was not noticed. */
+  /** The finding that reports the mutant's effect. Null: the mutant was not noticed. */
   readonly finding: string | null;
   readonly seconds: number;
-  /** Number of other mistakes in the copy. */
+  /** Number of other mutants in the copy. */
   readonly others: number;
 }
 
@@ -30,7 +30,7 @@ export function buildOnce(): boolean {
 }
 
 /**
- * Plants mistakes in one copy and starts one run that must notice all of them.
+ * Plants mutants in one copy and starts one run that must notice all of them.
  * @throws {Error} if the product no longer has the code to break
  */
 export function runMutants(mutants: readonly Mutant[]): MutantResult[] {
@@ -38,7 +38,7 @@ export function runMutants(mutants: readonly Mutant[]): MutantResult[] {
 }
 
 /**
- * Plants a mistake and starts a run on three machines that must notice it.
+ * Plants a mutant and starts a run on three machines that must notice it.
  * @throws {Error} like `runMutants`
  */
 export function runClustered(mutant: Mutant): MutantResult[] {

@@ -11,10 +11,10 @@ export interface ExpectedFires {
 
 /** The instants that decide the fires of a trigger, by the database's clock. */
 export interface TriggerTimes {
-  /** Its next fire when it was inserted. */
+  /** The trigger's next fire when it was inserted. */
   readonly firstDueAtMs: number;
   readonly plantedAtMs: number;
-  /** Every occurrence due until then must have fired. */
+  /** Every occurrence due up to this instant must have fired. */
   readonly watchedUntilMs: number;
   readonly pausedAtMs: number;
 }
@@ -23,7 +23,7 @@ export interface TriggerTimes {
  * Computes the fires of a trigger. Every occurrence fires, oldest first. If the first occurrence was more
  * than 90 minutes late when the trigger was planted, that is a misfire: a single fire for the latest missed
  * occurrence replaces those of all missed ones.
- * @param occurrences of its expression, ascending, complete from `firstDueAtMs` to `pausedAtMs`
+ * @param occurrences of the trigger's expression, ascending, complete from `firstDueAtMs` to `pausedAtMs`
  */
 export function expectedFires(occurrences: readonly number[], times: TriggerTimes): ExpectedFires {
   const { firstDueAtMs, plantedAtMs, watchedUntilMs, pausedAtMs } = times;

@@ -3,14 +3,15 @@
  * `toleranceMs` at most.
  */
 export interface InstanceBounds {
-  /** The request to create it. No instance due earlier may exist. */
+  /** The request to create the schedule. No instance due earlier may exist. */
   readonly requestedAtMs: number;
   /**
-   * Instances due later must exist: its creation was acknowledged then, or it was last resumed. Null: none
-   * must exist, because it was paused or removed or its creation was never acknowledged.
+   * The acknowledgement of the schedule's creation, or its last resumption. Instances due later must exist.
+   * Null: no instance has to exist, because the schedule was paused or removed, or its creation was never
+   * acknowledged.
    */
   readonly activeSinceMs: number | null;
-  /** The horizon of the last generation. Every instance due until then must exist. */
+  /** The horizon of the last generation. Every instance due up to this instant must exist. */
   readonly generatedUntilMs: number;
   /** The horizon of a generation at the end of the run. No instance due later may exist. */
   readonly latestMs: number;

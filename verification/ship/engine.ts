@@ -60,7 +60,10 @@ const PULL_TIMEOUT_MS = 600_000;
 /** Maximum length of an engine's output in an error message. */
 const SHOWN_CHARACTERS = 1_500;
 const SUBNETS = [7, 57, 107, 157, 207];
-/** Lower addresses belong to the gateway and the Services. */
+/**
+ * Containers get addresses whose last part is above this number. Lower addresses belong to the gateway and
+ * the Services.
+ */
 const FIRST_ADDRESS = 20;
 
 /** Podman or Docker, with a network for this run and its containers. */
@@ -124,7 +127,7 @@ export class Engine {
     );
   }
 
-  /** Fetches an image unless it is present. Returns false if that fails. */
+  /** Returns whether the engine has an image. Fetches the image if it is missing. */
   async hasImage(image: string): Promise<boolean> {
     if (await this.succeeds(['image', 'inspect', image])) return true;
     // Short names in compose files mean Docker Hub. Podman may have no default registry.
@@ -287,7 +290,10 @@ export class Engine {
   }
 }
 
-/** Writes a configuration for podman with lower limits: unprivileged systems refuse those of its defaults. */
+/**
+ * Writes a configuration for podman with lower limits, because systems without privileges refuse podman's
+ * default limits.
+ */
 function writeConfiguration(folder: string): string {
   const file = join(folder, 'containers.conf');
   const netavark = existsSync('/usr/lib/podman/netavark') ? '[network]\nnetwork_backend = "netavark"\n' : '';

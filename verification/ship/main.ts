@@ -26,7 +26,7 @@ import { Servers } from './servers.ts';
 const FOLDER = join(WORKSPACE, 'docker');
 /** Exit code of a run that ended before its report. It must not look like success. */
 const NOT_FINISHED = 2;
-/** Mount point of cgroup v2 on systems that mount v1 and v2. crun does not support that. */
+/** Mount point of cgroup v2 on systems that mount both v1 and v2. crun does not support such systems. */
 const SECOND_CGROUPS = '/sys/fs/cgroup/unified';
 
 async function main(): Promise<void> {

@@ -141,7 +141,10 @@ export function logSteps({ engine }: ShipContext): Step[] {
   ];
 }
 
-/** Finds compose services whose images cannot be fetched, with the address of a substitute. Null: not run. */
+/**
+ * Finds compose services whose images cannot be fetched, with the address of a substitute. Null: there is
+ * none, and the service is not started.
+ */
 async function findAbsent({ engine, compose, report }: ShipContext): Promise<Map<string, string | null>> {
   const absent = new Map<string, string | null>();
   for (const [name, image] of compose.foreignImages) {

@@ -4,10 +4,10 @@ import type { BusinessUnitChange } from './journal.ts';
 
 /** Ids of the customers service's business units. */
 export const BUSINESS_UNITS = [77, 78];
-/** The facilities of a unit have consecutive ids, starting at 1,000 times the unit's id. */
+/** Number of facilities of a unit. Their ids are consecutive, starting at 1,000 times the unit's id. */
 const FACILITIES_PER_UNIT = 10;
 
-/** Changes a business unit at the customers service. Null if that was not acknowledged. */
+/** Changes a business unit at the customers service. Null if the change was not acknowledged. */
 export async function changeBusinessUnit(
   { caller, journal, urls }: LoadContext,
   businessUnitId: number,

@@ -67,7 +67,7 @@ export interface PlantedTrigger {
 
 /** The end of all fires of a run, in ms since 1970 by the database's clock. */
 export interface FiresEnded {
-  /** Every occurrence due until then had time to fire. */
+  /** Every occurrence due up to this instant had time to fire. */
   readonly watchedUntilMs: number;
   /** Nothing fires after this instant. */
   readonly pausedAtMs: number;

@@ -13,7 +13,9 @@ export interface Created {
   readonly acknowledgedAtMs: number;
 }
 
-/** Creates a schedule, by default with a random recurrence. Null if that was not acknowledged in time. */
+/**
+ * Creates a schedule, by default with a random recurrence. Null if the creation was not acknowledged in time.
+ */
 export async function createSchedule(
   { caller, journal, kinds, random, urls, admin }: LoadContext,
   facilityId: number,
@@ -79,7 +81,7 @@ export async function commandGeneration(
     url: `${urls.task}/commands/${verb}RecurringTaskInstanceGeneration`,
     token: admin.token,
     body: isScheduled ? { facilityId, schedule: '0 5 * * *', timeZone: 'UTC' } : { facilityId },
-    // Documented: no reply arrived over the bus in time.
+    // 504 is documented: no reply arrived over the bus in time.
     retriedStatuses: [504],
   });
   journal.generationCommands.push(operationOf(id, String(facilityId), outcome));
@@ -112,7 +114,7 @@ export async function renameSchedule(context: LoadContext, schedule: ChangedSche
   noteChange(schedule, outcome, `ScheduleUpdatedEvent ${name}`, { name });
 }
 
-/** Changes its recurrence to a random one. */
+/** Changes the schedule's recurrence to a random one. */
 export async function reschedule(context: LoadContext, schedule: ChangedSchedule): Promise<void> {
   const { journal, kinds, random } = context;
   const kind = random.pick(kinds);

@@ -12,7 +12,8 @@ interface TriggerKind {
   /** Number of its occurrences that are due when it is planted. */
   readonly due: number;
   /**
-   * Days to search for them. Kept short: the search blocks this process, and the proxies of a run are in it.
+   * Number of days before now in which these occurrences are searched. It is low, because the search blocks
+   * this process, in which the proxies of a run also work.
    */
   readonly days: number;
 }

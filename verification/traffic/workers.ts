@@ -35,11 +35,14 @@ export const writeSettings: Work = (context, worker, pauseMs) => {
 };
 
 /**
- * Less than the 30 s for which a rotated token may be presented again. A later retry may rightly end the
- * session.
+ * Maximum time in ms in which a rotation is retried. It is less than the 30 s for which a rotated token may
+ * be presented again: a later retry may rightly end the session.
  */
 const GRACE_MS = 27_000;
-/** Maximum delay in ms until a clock step takes effect. A stepped clock can use up the 30 s at once. */
+/**
+ * Maximum delay in ms until a clock step takes effect. A step can use up the 30 s of the grace period at
+ * once.
+ */
 const STEP_SEEN_MS = 1_500;
 /** Probability (0–1) that a holder revokes its session before a refresh. */
 const REVOKE_RATE = 0.03;

@@ -5,7 +5,10 @@ import { findPath } from './find-path.ts';
 import { importsOf, resolveImport } from './imports.ts';
 import { isTestFile, workspacePath } from './paths.ts';
 
-/** Imported folders of each folder, each with an importing file; cached for as long as the linter runs. */
+/**
+ * Folder → the folders that it imports, each with one file that imports it. Cached for as long as the linter
+ * runs.
+ */
 const importedFolders = new Map<string, ReadonlyMap<string, string>>();
 
 /**

@@ -5,8 +5,8 @@ import { noImportCycle } from './no-import-cycle.ts';
 import { isTestFile, workspacePath } from './paths.ts';
 
 /**
- * Refuses the machine's clock. Code reads the time from a Clock (libs/time), so that tests can set it and
- * replicas agree on it.
+ * Refuses to read the machine's clock. Code gets the time from a Clock (libs/time), so that tests can set the
+ * time and replicas agree on it.
  */
 const noWallClock: Rule.RuleModule = {
   meta: {

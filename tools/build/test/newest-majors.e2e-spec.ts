@@ -67,7 +67,10 @@ const TYPED = `${IMPORTS}
   export const keys = staticKeys([{ alg: 'HS256', kid: 'k', secret: Buffer.alloc(32) }]);
   export type Validator = AccessTokenValidator;
 `;
-/** Built with skipLibCheck, because the SDK's own declarations lag behind the newest types of Node. */
+/**
+ * Built with skipLibCheck, because the OpenFeature SDK's own declarations lag behind the newest types of
+ * Node.
+ */
 const TYPED_PROVIDER = `${PROVIDER}
   import { SettingsClient } from '@platform/settings-client';
   const client = new SettingsClient({ baseUrl: 'http://a', token: () => 'token' });

@@ -2,7 +2,7 @@ import { title } from '../kubernetes-object.ts';
 import type { Fields, KubernetesObject, Value } from '../kubernetes-object.ts';
 
 /**
- * A mistake to make in one object of a rendering, to prove that a check finds it.
+ * A fault to make in one object of a rendering, to prove that a check finds it.
  * @property object beginning of the object's title, e.g. `Deployment/auth-service`
  * @property at path of the field, with dots
  * @property value new value of the field; undefined deletes it
@@ -17,7 +17,7 @@ export type Fault = readonly [
 ];
 
 /**
- * Returns a copy of the objects with the mistake in it.
+ * Returns a copy of the objects with the fault in it.
  * @throws {Error} if the object or the field's parent does not exist
  */
 export function withFault(
@@ -45,7 +45,7 @@ const AUTH = 'Deployment/auth-service';
 export const POD = 'spec.template.spec';
 export const CONTAINER = `${POD}.containers.0`;
 
-/** One mistake for each rule about pods. */
+/** One fault for each rule about pods. */
 export const PODS: readonly Fault[] = [
   [
     'a mounted API token',
@@ -115,7 +115,7 @@ export const PODS: readonly Fault[] = [
   ],
 ];
 
-/** One mistake for each rule about rollouts and disruptions. */
+/** One fault for each rule about rollouts and disruptions. */
 export const ROLLOUTS: readonly Fault[] = [
   [
     'a rollout with a replica missing',
@@ -158,7 +158,7 @@ export const ROLLOUTS: readonly Fault[] = [
   ],
 ];
 
-/** One mistake for each reference that must lead somewhere. */
+/** One fault for each reference whose target must exist. */
 export const REFERENCES: readonly Fault[] = [
   ['a missing service account', AUTH, `${POD}.serviceAccountName`, 'x', 'there is no service account x'],
   ['a missing ConfigMap', AUTH, `${CONTAINER}.envFrom.0.configMapRef.name`, 'x', 'there is no ConfigMap x'],
@@ -237,7 +237,7 @@ export const REFERENCES: readonly Fault[] = [
   ['two issuers', 'ConfigMap/task-service-config', 'data.TOKEN_ISSUER', 'x', 'TOKEN_ISSUER differs'],
 ];
 
-/** One mistake for each rule about network policies. */
+/** One fault for each rule about network policies. */
 export const NETWORK: readonly Fault[] = [
   [
     'a policy without pods',
@@ -287,7 +287,7 @@ export const NETWORK: readonly Fault[] = [
 const TASK = 'Deployment/task-service';
 const RANDOM = Buffer.alloc(32, 'a secret of 32 bytes').toString('base64url');
 
-/** One mistake for each rule about secrets. */
+/** One fault for each rule about secrets. */
 export const SECRETS: readonly Fault[] = [
   ['a Secret', 'ServiceAccount/auth-service', 'kind', 'Secret', 'secrets are referred to'],
   [

@@ -36,8 +36,8 @@ async function startHiddenProcess(parent: number, port: number): Promise<void> {
 }
 
 /**
- * Returns the number of processes attached to the server's segment of shared memory, which each of its
- * processes has from its start.
+ * Returns the number of processes attached to the server's segment of shared memory. Every process of the
+ * server is attached from its start.
  */
 function countProcesses(segment: string): number {
   const rows = readFileSync('/proc/sysvipc/shm', 'utf8')

@@ -45,7 +45,7 @@ async function logIn(walk: Walk): Promise<string> {
     holds('the claim groups', groups?.includes('Dispatch') === true, 'a list with Dispatch', groups);
     return 'A token for 24 hours: user 9001, persona InternalPartner, member of the group Dispatch.';
   });
-  // A name that does not exist: wrong passwords for Ivy's would lock her out when the tour is repeated.
+  // The name does not exist: wrong passwords for Ivy would lock her out when the tour is repeated.
   const guess = { ...logInAs(`nobody-${randomUUID().slice(0, 8)}`, 'guess'), status: 401 };
   await walk.step('Somebody guesses at a password', guess, (refused) => {
     refusedWith(refused, AUTHENTICATION_FAILED);

@@ -6,7 +6,7 @@ import { measureAt, startMeasuredProgram } from '../measured-program.ts';
 import { fillQuartz, makeQuartzDue, NO_QUARTZ, startQuartz } from '../peers/quartz.ts';
 
 export const DUE = 6_000;
-/** Fewer, because Quartz is slow. */
+/** Number of due triggers for Quartz. It is lower, because Quartz is slow. */
 const QUARTZ_DUE = 2_000;
 const TRIGGERS = 10_000;
 /** Size of an ITaskInstanceGenerationRequested in its envelope. */

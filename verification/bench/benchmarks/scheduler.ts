@@ -96,7 +96,7 @@ const DOES = {
   [TWO_BARE_LOOPS]: 'two such processes on one table: the gain that this machine allows',
 } as const;
 
-/** The gain by the second process. */
+/** The gain by the second process: the rate of `two` divided by the rate of `one`, on the small table. */
 const gainOf = (two: string, one: string): Side => [contestantName(two, SMALL), contestantName(one, SMALL)];
 
 const compare = (title: string, of: Side, against: Side, atLeast: number): Comparison => ({

@@ -95,7 +95,7 @@ export const revocationMemory: Benchmark = {
 
 const TOKENS_AT_ONCE = 20;
 const PATH = '/platform/v1/settings';
-/** Timeout, far beyond the goal. A revoked token that is still accepted then fails the run. */
+/** Timeout, far beyond the goal. The run fails if a revoked token is still accepted after this time. */
 const GIVE_UP_MS = 10_000;
 
 /** Time from the revocation of a token to its refusal by another service. */

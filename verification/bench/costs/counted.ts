@@ -16,9 +16,9 @@ type Work = Readonly<Record<'serviceMicros' | 'serviceKilobytes' | 'postgresqlMi
 
 const COUNTS = ['transactions', 'pages', 'walBytes'] as const;
 /**
- * Allowance per request for background work, which is distributed over fewer requests on a slow machine. A
- * check allows this, plus twice the documented pages and bytes. It must find an additional transaction, or a
- * page read per row.
+ * Allowance per request for background work: on a slow machine fewer requests share that work. A check allows
+ * this, plus twice the documented pages and bytes. It must still find an additional transaction, or a page
+ * read per row.
  */
 const BACKGROUND: Counts = { transactions: 0.5, pages: 10, walBytes: 500 };
 
@@ -117,8 +117,8 @@ async function costOf(
 }
 
 /**
- * Counts up to four times, until nothing exceeds its bound. Returns the lowest counts: background work only
- * adds.
+ * Counts up to four times, until no count exceeds its bound. Returns the lowest counts, because background
+ * work can only raise a count.
  */
 async function lowestCounts(operation: Operation, platform: TestPlatform): Promise<Counts> {
   let lowest: Counts = await costOf(operation, platform, null);

@@ -72,8 +72,8 @@ const WATCHERS = 100;
 const CHANGES_PER_SECOND = 4;
 
 /**
- * Measures the cost of one response to a waiting client. It includes its share of the writes, one for many
- * responses.
+ * Measures the cost of one response to a waiting client. It includes a share of the write that caused it: one
+ * write leads to many responses.
  */
 async function costOfChanges(platform: TestPlatform, seconds: number, idle: Usage<void>): Promise<Cost> {
   const watchers = new Watchers(platform, WATCHERS);

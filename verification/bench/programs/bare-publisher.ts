@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { SerializedEnvelope } from '@platform/messaging';
 import { connect } from 'amqplib';
 
-/** The number of unconfirmed events of the relay: two passes of 400 events. */
+/** Maximum number of unconfirmed messages, the same as the relay's: two passes of 400 events. */
 const IN_FLIGHT = 800;
 const QUEUE = 'bench.outbox-relay';
 

@@ -7,7 +7,10 @@ import { callsPerSecond, serveMeasurements } from './serve-measurements';
 
 const NAMES = Array.from({ length: 1_000 }, (_none, index) => `Name-${index}`);
 const SUBSYSTEM = 'Bench';
-/** Maximum random pause between two writes, which must not synchronise with the polls of the service. */
+/**
+ * Maximum of the random pause between two writes, in ms. The pause keeps the writes from synchronising with
+ * the polls of the service.
+ */
 const MAX_PAUSE_MS = 200;
 
 /** A watching client with a stubbed service: every setting is 1, and nothing changes. */

@@ -45,7 +45,10 @@ const MESSAGE = {
   createdBy: { personId: 1001, name: 'Carl Customer', persona: 2 },
 };
 
-/** Measures the rate of `work`. It does `count` pieces of work, or as many as it returns. */
+/**
+ * Measures the rate of `work` per second.
+ * @param work returns how many pieces of work it did, or nothing if it did `count`
+ */
 async function perSecond(work: () => Promise<number | void>, count = EVENTS): Promise<number> {
   const startedAtMs = performance.now();
   const done = (await work()) ?? count;
@@ -61,7 +64,7 @@ async function fireAll(firing: FiringService): Promise<number> {
   }
 }
 
-/** Runs the generation until it creates nothing, like the requests by which one run starts the next. */
+/** Runs the generation until it creates nothing. In production, each run requests the next one. */
 async function generateAll(dataSource: DataSource, generation: InstanceGenerationService): Promise<number> {
   for (let generated = 0; ;) {
     const created = await inTransaction(dataSource, 'READ COMMITTED', (manager) =>
@@ -102,7 +105,8 @@ async function main(): Promise<void> {
   serveMeasurements({
     fire: () => {
       const firing = app.get(FiringService);
-      // The bench made the triggers due directly in the database.
+      // The bench made the triggers due directly in the database, so the service must forget where it last
+      // found due triggers.
       firing.resetStart();
       return fireAll(firing);
     },

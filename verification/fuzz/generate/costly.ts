@@ -1,13 +1,13 @@
 import { type Fixtures, type Operation, resolveSchema, type Schema } from '../fixtures.ts';
 import type { FuzzRequest } from '../http.ts';
 
-/** A request that is designed to be expensive. */
+/** A request that makes a service use much processor time for its size. */
 export interface CostlyRequest extends FuzzRequest {
   /** True: it has no valid token. */
   readonly isAnonymous: boolean;
 }
 
-/** An expensive use of a request's bytes. */
+/** One way to fill a request with bytes that are expensive to process. */
 interface Expense {
   readonly name: string;
   readonly target?: string;
@@ -16,7 +16,8 @@ interface Expense {
 }
 
 /**
- * Sizes below the limits of the services: 32 KiB of headers, 64 KiB of body (512 KiB in settings-service).
+ * Sizes in bytes, below the limits of the services: 32 KiB of headers, 64 KiB of body (512 KiB in
+ * settings-service).
  */
 const HEAD_BYTES = 15_000;
 const BODY_BYTES = 65_000;

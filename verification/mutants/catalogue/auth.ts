@@ -1,7 +1,7 @@
 import { AUTH, type Mutant, SETTINGS } from '../mutant.ts';
 import { CALM, calm, EXPIRED_ROWS } from '../rounds.ts';
 
-/** Mistakes in the auth service and in the validators that read its revocations. */
+/** Mutants of the auth service and of the validators that read its revocations. */
 export const AUTH_MUTANTS: readonly Mutant[] = [
   {
     name: 'grace-retry-removed',

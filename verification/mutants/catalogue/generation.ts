@@ -4,7 +4,7 @@ import { CALM, calm, CALM_MINUTE } from '../rounds.ts';
 /** Enough rounds for each kind of change to be the last one of some schedule. */
 const CHANGES = calm(4);
 
-/** Mistakes in the generation of instances. */
+/** Mutants of the generation of instances. */
 export const GENERATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'instances-late',

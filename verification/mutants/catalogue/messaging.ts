@@ -1,7 +1,7 @@
 import { type Mutant, TASK } from '../mutant.ts';
 import { CALM, one, oneAt } from '../rounds.ts';
 
-/** Mistakes in the messaging of the task service. */
+/** Mutants of the task service's messaging. */
 export const MESSAGING_MUTANTS: readonly Mutant[] = [
   {
     name: 'no-inbox',

@@ -1,7 +1,7 @@
 import { type Mutant, TASK } from '../mutant.ts';
 import { EXPIRED_ROWS } from '../rounds.ts';
 
-/** Mistakes in the purges of the task service. */
+/** Mutants of the task service's purges. */
 export const RETENTION_MUTANTS: readonly Mutant[] = [
   {
     name: 'inbox-stays-for-ever',

@@ -3,7 +3,7 @@ import { CALM } from '../rounds.ts';
 
 const ACQUIRE = 'AND next_fire_at <= now() AND (next_fire_at, facility_id) >=';
 
-/** Mistakes in the scheduler. */
+/** Mutants of the scheduler. */
 export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   {
     name: 'never-fires',

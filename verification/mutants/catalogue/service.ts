@@ -4,7 +4,7 @@ import { CALM, oneAt } from '../rounds.ts';
 /** The statement of the settings service that writes a setting. */
 const PUT = 'sendWritten(reply, await this.service.put(writeRequestOf(request), valueTextOf(request)));';
 
-/** Mistakes that any service could have. */
+/** Mutants that any service could have. */
 export const SERVICE_MUTANTS: readonly Mutant[] = [
   {
     name: 'not-drained',

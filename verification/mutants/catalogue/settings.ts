@@ -1,7 +1,7 @@
 import { type Mutant, SETTINGS } from '../mutant.ts';
 import { CALM, calm, one, oneAt } from '../rounds.ts';
 
-/** Mistakes in the settings service. */
+/** Mutants of the settings service. */
 export const SETTINGS_MUTANTS: readonly Mutant[] = [
   {
     name: 'acknowledged-before-commit',

@@ -5,8 +5,8 @@ import { respondsOk } from '#platform/waiting.ts';
 const PROBE_INTERVAL_MS = 200;
 
 /**
- * The readiness probes of k8s/base. That of task-service excludes the buses, because it acknowledges
- * schedules and completions without them.
+ * The readiness probes of k8s/base. The probe of task-service excludes the buses, because the service
+ * acknowledges schedules and completions without them.
  */
 const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
   auth: '/health/ready',
@@ -16,8 +16,8 @@ const READINESS_PATHS: Readonly<Record<ServiceName, string>> = {
 
 /**
  * Behaves like a Kubernetes Service, on one machine. New connections go in turn to the ports whose last
- * readiness probe succeeded. It does not try another port if that fails, and does not inspect the data of a
- * connection.
+ * readiness probe succeeded. If a connection to one port fails, no other port is tried. The data of
+ * connections is not inspected.
  */
 export class Balancer {
   readonly #ports: readonly number[];

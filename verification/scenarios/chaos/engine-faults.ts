@@ -20,7 +20,7 @@ export type Proof = string;
 
 /**
  * Injects a fault and reverts it. Resolves when only the platform's own recovery remains.
- * @throws if its effect could not be observed
+ * @throws if the fault's effect could not be observed
  */
 export type Injector = (context: FaultContext) => Promise<Proof>;
 
@@ -170,9 +170,9 @@ async function stepMachineClock({ testbed: { engines }, load, fault }: FaultCont
 }
 
 /**
- * Waits until all standbys have replied since `sinceMs`. When a clock jumps ahead, the primary ends
- * replication streams whose last reply is too old by its new time. It does so at once, or, once the standbys
- * have replied again, not at all.
+ * Waits until all standbys have replied since `sinceMs`. When the primary's clock jumps ahead, the primary
+ * ends each replication stream whose last reply is too old by the new time. A stream on which the standby has
+ * replied after the jump stays.
  */
 async function untilStandbysReply(engines: Engines, sinceMs: number): Promise<void> {
   const expectReplies = async (): Promise<void> => {

@@ -58,8 +58,8 @@ async function killReplica({ testbed, fault }: FaultContext): Promise<Proof> {
 }
 
 /**
- * Cuts a replica off its database so that it accepts work and finishes none, then kills it with all of it
- * pending.
+ * Cuts a replica off its database, so that the replica accepts work and finishes none. Then kills the replica
+ * with all that work pending.
  */
 async function killStarvedReplica(context: FaultContext): Promise<Proof> {
   if (context.testbed.isClustered) return killWaitingReplica(context);
@@ -75,7 +75,7 @@ async function killStarvedReplica(context: FaultContext): Promise<Proof> {
 /** A table that each service writes continuously. */
 const WRITTEN = { auth: 'auth.refresh_token', settings: 'settings.setting', task: 'task.inbox' } as const;
 
-/** The variant without a proxy: the replica waits for a lock instead. */
+/** Does the same as `killStarvedReplica` without a proxy: a locked table makes the replica wait. */
 async function killWaitingReplica(context: FaultContext): Promise<Proof> {
   const { service } = context.fault.replica;
   const session = new Client({
@@ -152,7 +152,7 @@ async function upgradeService(context: FaultContext): Promise<Proof> {
   if (service === 'task') await watchApplications(testbed.platform, 'business_unit_facilities');
   const proof = await rollingRestart(context);
   testbed.notePresent(service);
-  // The earlier release does not have these commands.
+  // The earlier release does not have the commands that change schedules.
   if (service === 'task') load.startScheduleChanges();
   return proof;
 }

@@ -113,9 +113,9 @@ interface AsOf {
 }
 
 /**
- * The `minDate` of the next poll: 30 s before the lowest server time received in the last 30 s, because that
- * clock may step back. If nothing was received in that time, the last server time before it is used.
- * @param seen entries that are no longer needed are removed
+ * The `minDate` of the next poll: 30 s before the lowest server time among the responses of the last 30 s and
+ * the last response before them. The lowest, because the server's clock may step back.
+ * @param seen oldest first; entries that are no longer needed are removed
  */
 function minDateAfter(seen: AsOf[]): Date {
   const sinceMs = performance.now() - OVERLAP_MS;

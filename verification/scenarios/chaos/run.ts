@@ -37,7 +37,8 @@ async function runRound(testbed: Testbed, load: Load, fault: PlannedFault) {
   const { journal, traffic } = load;
   const before = journal.acknowledged;
   const [eachMinute] = await plantTriggers(testbed.platform, journal, load.zones, TRIGGERS_PER_ROUND);
-  // This schedule gains an instance each minute only if the fires of that trigger generate instances.
+  // This schedule gains an instance each minute only if the fires of the trigger `eachMinute` generate
+  // instances.
   if (eachMinute !== undefined)
     await createSchedule(load.context, eachMinute.facilityId, { kind: atHorizon() });
   traffic.phase = fault.kind;
@@ -61,8 +62,8 @@ async function runRound(testbed: Testbed, load: Load, fault: PlannedFault) {
 }
 
 /**
- * Waits until every replica is ready and its balancer knows. A timeout is recorded as a violation. A replica
- * that ended by itself is restarted, and recorded as a violation.
+ * Waits until every replica is ready and its balancer connects clients to it. A timeout is recorded as a
+ * violation. A replica that ended by itself is restarted, and recorded as a violation.
  */
 async function untilHealthy(testbed: Testbed, journal: Journal, fault: PlannedFault): Promise<void> {
   const { replicas } = testbed;

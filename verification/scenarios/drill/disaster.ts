@@ -27,11 +27,12 @@ const WARM_UP_MS = 3_000;
 const LOAD_MS = 5_000;
 /**
  * Number of schedules that are created while the scheduling service is stopped, so that their events are in
- * transit at the instant.
+ * transit at the instant to which the platform is restored.
  */
 const EVENTS_IN_TRANSIT = 20;
 /**
- * Distance of the instant from the copy of the journal. Writes committed within it may be restored or not.
+ * Time in ms from the copy of the journal to the instant of the restore. Writes committed in between may be
+ * restored or not.
  */
 const MARGIN_MS = 50;
 const TRIGGERS = 12;
@@ -284,8 +285,8 @@ export class Disaster implements Stage {
 }
 
 /**
- * Formats an instant for `recovery_target_time`: without T, and without Z, which is not yet known when it is
- * read.
+ * Formats an instant for `recovery_target_time`: without T, and with +00 instead of Z, because PostgreSQL
+ * does not yet know time-zone abbreviations when it reads the setting.
  */
 function timestamp(atMs: number): string {
   return new Date(atMs).toISOString().replace('T', ' ').replace('Z', '+00');

@@ -4,8 +4,8 @@ import { FIRST_PLANTED_FACILITY } from '#verification/traffic/triggers.ts';
 import type { PublishedMessage } from '#verification/traffic/published-messages.ts';
 
 /**
- * Operations requested later than this after the instant cannot have been committed before it. More than the
- * differences of clocks and rounding.
+ * Operations requested more than this many ms after the instant cannot have been committed before it. The
+ * value exceeds the differences of clocks and rounding.
  */
 const AFTERWARDS_MS = 200;
 const CREATED_QUEUE = 'task-service.schedule-created';

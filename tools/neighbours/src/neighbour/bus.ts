@@ -25,7 +25,10 @@ interface Resources {
   readonly ledgers: readonly { close(): Promise<void> }[];
 }
 
-/** Creates a neighbour that is ready while all its buses are. @param setUp connects it and adds its routes */
+/**
+ * Creates a neighbour that is ready while all its buses are ready. @param setUp connects the buses and adds
+ * the routes
+ */
 export async function createBusNeighbour(
   name: string,
   logLevel: string,

@@ -93,8 +93,8 @@ function republishCreated(
     ScheduleCreatedEvent,
     { queue: 'scheduling-service.schedule-created', retryDelaysMs: PATIENT_RETRY_DELAYS_MS },
     async (event, context) => {
-      // A message in the ledger was confirmed. One that is not there may have been published before a crash,
-      // so its id must be the same.
+      // The ledger holds only messages whose republication the broker has confirmed. A message that it lacks
+      // may have been republished before a crash, so it gets the same id again.
       if (!ledger.has(context.messageId)) {
         await scheduling.publish(ScheduleCreatedNotification, event, {
           messageId: republishedId(context.messageId),

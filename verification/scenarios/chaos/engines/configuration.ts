@@ -156,8 +156,8 @@ export function brokerEnvironment({ machine, folder }: NodeSettings): NodeJS.Pro
     RABBITMQ_CONF_ENV_FILE: '/dev/null',
     RUNNING_UNDER_SYSTEMD: 'true',
     // net_tickintensity: 20 checks per net_ticktime instead of 4, so a silent node is detected with 5 %
-    // accuracy. net_setuptime: after that, declarations and unacknowledged deliveries of the node wait this
-    // many seconds for a connection to it. 7 by default.
+    // accuracy. net_setuptime: after the detection, declarations and unacknowledged deliveries of the node
+    // wait this many seconds for a connection to it. 7 by default.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       '-kernel net_tickintensity 20 -kernel net_setuptime 1 +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none',
   };

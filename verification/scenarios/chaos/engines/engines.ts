@@ -32,8 +32,8 @@ const run = promisify(execFile);
 export type Engine = 'database' | 'broker' | 'etcd';
 
 /**
- * Names of each engine's processes, in the order in which they are killed: Patroni first, because it would
- * react to the end of its PostgreSQL.
+ * Names of each engine's processes, in the order in which they are killed: Patroni first, because Patroni
+ * would react to the end of its PostgreSQL.
  */
 const PROCESSES: Readonly<Record<Engine, readonly string[]>> = {
   database: ['patroni', 'postgres', 'pg_basebackup', 'pg_rewind', 'initdb'],
@@ -164,7 +164,7 @@ export class Engines implements ServerAddresses {
       ],
       env: brokerEnvironment(settings),
       cwd: '/',
-      // Its data is not used again.
+      // SIGKILL is enough: the engine's data is not used again.
       signal: 'SIGKILL',
     });
     void ended.then(async () => {
