@@ -59,7 +59,7 @@ export class TaskApi {
 /** A replica of the task service from a caller's point of view. */
 export interface Target {
   url: string;
-  /** False while the replica is not ready, as a load balancer would know. */
+  /** Whether the replica is ready, which a load balancer would know. */
   isReady: boolean;
 }
 
@@ -158,7 +158,7 @@ export class Workload {
 
 /**
  * Returns the error code of the failed connection behind an error of fetch, or null for other errors. Does
- * not use `instanceof`, because Jest has its own `Error`, of which fetch's errors are no instances.
+ * not use `instanceof`, because errors of fetch are not instances of Jest's own `Error`.
  */
 function connectionErrorCode(error: unknown): string | null {
   const code = (error as { cause?: { code?: unknown } } | null)?.cause?.code;

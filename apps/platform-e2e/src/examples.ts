@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Variables } from '#platform/state-folder.ts';
 
-/** Returns the relative links of a Markdown page, without titles; includes images and fenced blocks. */
+/**
+ * Returns the targets of a Markdown page's relative links without a title, including those of images and in
+ * fenced blocks.
+ */
 export function relativeLinks(markdown: string): string[] {
   const targets = [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? '');
   return targets.filter((target) => !/^([a-z]+:|#)/.test(target));
@@ -42,7 +45,7 @@ export function describedMetrics(operations: string, service: string): string[] 
 
 /** A fenced block of a page that readers are meant to run. */
 export interface Example {
-  /** The heading above it. */
+  /** The heading above the block. */
   heading: string;
   language: 'sh' | 'ts';
   code: string;
@@ -64,16 +67,17 @@ export function readExamples(markdown: string): Example[] {
 export const END_OF_EXAMPLE = '/end-of-example/';
 
 /**
- * Joins all shell examples into one script, as if pasted into one shell. It requests `END_OF_EXAMPLE_URL`
- * after each. Uses -u, because a variable that no example has set is a mistake in the page.
+ * Joins all shell examples into one script, as if pasted into one shell. The script requests
+ * `END_OF_EXAMPLE_URL` after each example. Uses -u, because a variable that no example has set is a mistake
+ * in the page.
  */
 export function shellScript(examples: readonly Example[]): string {
   return joined(examples, 'set -u\n', (end) => `curl -sS -o /dev/null "$END_OF_EXAMPLE_URL"${end}\n`);
 }
 
 /**
- * Joins all TypeScript examples into one module. It requests `END_OF_EXAMPLE_URL` after each, and ends with
- * `epilogue`.
+ * Joins all TypeScript examples into one module. The module requests `END_OF_EXAMPLE_URL` after each example,
+ * and ends with `epilogue`.
  */
 export function typeScriptModule(examples: readonly Example[], epilogue: string): string {
   return (

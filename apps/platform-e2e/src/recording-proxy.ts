@@ -35,7 +35,7 @@ export class RecordingProxy {
   ): Promise<RecordingProxy> {
     const server = createServer((incoming, outgoing) => {
       proxy.forward(target, incoming, outgoing).catch((error: unknown) => {
-        // The client sees a broken connection, as without the program.
+        // The client sees a broken connection, as if the program were not running.
         outgoing.destroy(error instanceof Error ? error : undefined);
       });
     });
@@ -105,7 +105,7 @@ export class ExampleTraffic {
 
   /**
    * Returns the requests by the heading of the example that sent them. A request repeated within an example
-   * counts once, because a feed polls.
+   * counts once, because the number of polls depends on the time.
    * @param background requests to omit, because no example waits for them and they may occur at any time
    */
   callsByHeading(examples: readonly Example[], background: readonly string[] = []): Record<string, string[]> {

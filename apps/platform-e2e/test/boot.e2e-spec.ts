@@ -40,7 +40,7 @@ function problemsIn(output: string): object {
   return lines[0]?.problems ?? {};
 }
 
-/** Deployables that cannot start log at level fatal. */
+/** Permits fatal log lines, because deployables that cannot start write them. */
 beforeEach(permitFaults);
 
 describe('a deployable without its configuration', () => {

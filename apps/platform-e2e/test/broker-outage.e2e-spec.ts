@@ -5,7 +5,7 @@ import { logIn, TaskApi } from '../src/api';
 import { rejectedMessages, startPlatform } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;
-/** Usually about 20 s. */
+/** Timeout of one journey, which usually takes about 20 s. */
 const JOURNEY_TIMEOUT_MS = 180_000;
 const FACILITIES = [601, 602, 603, 604, 605, 606];
 /**
@@ -13,7 +13,9 @@ const FACILITIES = [601, 602, 603, 604, 605, 606];
  */
 const AROUND = 6;
 const DURING = 15;
-/** Requests need only the database, so an unavailable broker must not delay them. */
+/**
+ * Maximum time of a response. Requests need only the database, so an unavailable broker must not delay them.
+ */
 const MAX_RESPONSE_MS = 5_000;
 const OBSERVER = 'observer';
 
@@ -36,8 +38,8 @@ describe('an outage of the broker, with two task-service processes', () => {
     try {
       await platform.stop();
     } finally {
-      // Also if a failed test left the broker stopped, so that platform.stop() could not delete its virtual
-      // hosts.
+      // Stops the broker even if platform.stop() fails, which cannot delete its virtual hosts when a failed
+      // test has left the broker stopped.
       await broker.stop();
     }
   }, START_TIMEOUT_MS);

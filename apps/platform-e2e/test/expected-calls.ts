@@ -12,7 +12,7 @@ const FLOWS = {
 };
 const WINDOWS_IS_OFF = 'GET /auth/token/user/winauth 401, reason 8';
 const HAS_ACCESS = 'GET /auth/accessPoints/SecurityEditor~~AccessPointName~~Scheduling/hasAccess 200';
-/** The verifier also reads this in the background. */
+/** Request for the published keys. The verifier also sends it in the background. */
 export const JWKS = 'GET /auth/.well-known/jwks.json 200';
 const REVOCATIONS = 'GET /auth/revocations 200';
 const SESSIONS = 'GET /auth/sessions 200';
@@ -73,7 +73,7 @@ export const BODIES: readonly (readonly [RegExp, unknown])[] = [
     }),
   ],
   [
-    // Not for trust: a technician without an account gets no refresh token.
+    // `trust` is not listed, because a technician without an account gets no refresh token.
     /^POST \/auth\/token\/(user|refresh|openId|code)$/,
     expect.objectContaining({ refreshToken: expect.anything() }),
   ],

@@ -6,7 +6,7 @@ const QUEUE = 'task-service.task-instance-generation';
 const PREPARE_TIMEOUT_MS = 60_000;
 const JOURNEY_TIMEOUT_MS = 240_000;
 const FACILITY = 501;
-/** Below 12 s, the service's own statement timeout. */
+/** Below 10 s, after which the server cancels a statement of the service. */
 const LONG_MS = 9_000;
 const SHORT_MS = 3_000;
 

@@ -12,7 +12,7 @@ import {
 } from '../src/platform';
 
 const START_TIMEOUT_MS = 240_000;
-/** Usually about 20 s. */
+/** Timeout of the journey, which usually takes about 20 s. */
 const JOURNEY_TIMEOUT_MS = 240_000;
 const WORKERS = 4;
 /** Number of schedules that must be acknowledged before each signal, as proof of load. */

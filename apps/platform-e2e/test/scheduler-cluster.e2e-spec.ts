@@ -71,7 +71,8 @@ describe('a cluster of task-service processes', () => {
       // Clocks at −1 h, 0 and +1 h relative to the database.
       for (let index = 0; index < replicas; index += 1) await cluster.start(index - 1);
       await addDueTriggers(triggers);
-      // Covers firing, publishing and most of the applying.
+      // Faults occur until 80 % of the messages are applied, so that they hit firing, publishing and
+      // applying.
       const isOver = async () => (await count('task.inbox')) >= 0.8 * triggers;
       expect((await disturb(new Random(seed), isOver)).length).toBeGreaterThanOrEqual(3);
       await eventually(

@@ -25,7 +25,7 @@ interface Lane {
 describe('a revoked session, subject or application, with two processes of each service', () => {
   let platform: TestPlatform;
   let auth: [Program, Program];
-  /** One route per process that accepts any valid token. */
+  /** For each process, the address of a route that accepts any valid token. */
   let routes: string[];
   let ivy: string;
 

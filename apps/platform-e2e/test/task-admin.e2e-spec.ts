@@ -15,7 +15,7 @@ const COMPLETION = {
 const REQUESTS = 'task-service.task-instance-generation';
 const ERRORS = `${REQUESTS}_error`;
 const START_TIMEOUT_MS = 150_000;
-/** About ten commands, each in its own process. */
+/** Timeout for about ten commands, each in its own process. */
 const JOURNEY_TIMEOUT_MS = 240_000;
 
 interface Line {
@@ -94,7 +94,7 @@ describe('the operator’s command line, next to a running task-service', () => 
       expect(await runAdmin('errors', 'show', replayed)).toContain('not a number');
       expect(await runAdmin('errors', 'discard', discarded, '--yes')).toContain('1 discarded');
       expect(await runAdmin('errors', 'replay', replayed)).toContain('1 replayed');
-      // The service consumed it again and moved it to the error queue again.
+      // The service consumed the replayed message and moved it to the error queue again.
       await eventually(async () => expect(idsOf(await list('errors'))).toEqual([replayed]), {
         timeoutMs: 60_000,
       });

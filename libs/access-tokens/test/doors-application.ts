@@ -66,8 +66,8 @@ export interface DoorsApplication {
 }
 
 /**
- * Starts a small service with one route for each kind of access rule. Revocations are polled every 10 ms.
- * They are too old after 1.5 s, which is longer than a busy machine pauses.
+ * Starts a small service with one route for each kind of access rule. It polls revocations every 10 ms and
+ * considers them too old after 1.5 s, which is longer than a busy machine pauses.
  */
 export async function startDoorsApplication(): Promise<DoorsApplication> {
   const keys = new KeyRing(testKeys());

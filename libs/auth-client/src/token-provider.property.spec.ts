@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { TokenProvider, TokenRequestError } from './index';
 
 const MINUTE_MS = 60_000;
-/** Timeout of the provider's requests. The simulation must not leave one open for longer. */
+/** Timeout of the provider's requests. The simulation must not leave a request open for longer. */
 const TIMEOUT_MS = 5_000;
 const LIFETIMES_SECONDS = { token: 3_600, 'short token': 100 } as const;
 

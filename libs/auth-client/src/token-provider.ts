@@ -102,8 +102,8 @@ export class TokenProvider {
     const held = this.#held;
     if (held && nowMs < held.renewAtMs) return held.accessToken;
     if (held && nowMs < held.endsAtMs) {
-      // Still valid: renew in the background. Ignore a failure here; a caller without a valid token will get
-      // it.
+      // The token is still valid: renew it in the background. A failure is ignored here, because callers get
+      // the error only after this token has expired.
       this.renew().catch(() => undefined);
       return held.accessToken;
     }
@@ -198,7 +198,7 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
   });
 }
 
-/** The token of a TokenResponse and its lifetime, counted from its issue. */
+/** The token of a TokenResponse, with its lifetime counted from its issue. */
 interface IssuedToken {
   accessToken: string;
   lifetimeMs: number;

@@ -89,7 +89,7 @@ describe('the published package, in an empty project', () => {
     expect(await project.run(file)).toBe(`${String(accepted.length)} ${String(refused.length)}\n`);
   });
 
-  it('includes types for both', async () => {
+  it('includes types for ES modules and for CommonJS', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);

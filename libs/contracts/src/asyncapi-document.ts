@@ -41,7 +41,7 @@ export const TASK_SERVICE_OPERATIONS: ServiceOperations = {
     'TaskInstanceCancelledEvent',
     'ITaskInstanceGenerationRequested',
     'ScheduledMessageEvent',
-    // Sent by its command endpoints.
+    // Sent by the command endpoints of the service.
     'IScheduleRecurringTaskInstanceGenerationRequest',
     'IUnscheduleRecurringTaskInstanceGenerationRequest',
   ],
@@ -126,7 +126,10 @@ function channel(contract: Contract): object {
   };
 }
 
-/** Returns the channel of the replies to a request. The request itself names the address. */
+/**
+ * Returns the channel of the replies to a request. It has no address, because each request names the address
+ * for its reply.
+ */
 function replyChannel(request: Request): object {
   return {
     address: null,

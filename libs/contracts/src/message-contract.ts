@@ -66,7 +66,7 @@ export function isRequest(
   return 'succeeded' in contract;
 }
 
-/** Returns the message as JSON Schema 2020-12, as a sender must write it. Unknown fields are allowed. */
+/** Returns the JSON Schema (2020-12) of the message as a sender must write it. Unknown fields are allowed. */
 export function messageJsonSchema(contract: MessageContract<unknown>): Record<string, unknown> {
   const schema = z.toJSONSchema(contract.schema, { io: 'input', target: 'draft-2020-12' });
   return { ...schema, title: contract.name, description: contract.description };

@@ -42,8 +42,8 @@ export const TaskInstanceGenerationRequested = defineMessage({
 export type TaskInstanceGenerationRequested = MessageOf<typeof TaskInstanceGenerationRequested>;
 
 /**
- * The message that a subsystem sends, and its cron expression. Source: task messaging spec,
- * ScheduledMessageEvent.
+ * Announces a message that a subsystem sends on a schedule, with the cron expression. Source: task messaging
+ * spec, ScheduledMessageEvent.
  */
 export const ScheduledMessageEvent = defineMessage({
   name: 'ScheduledMessageEvent',

@@ -12,7 +12,7 @@ const CLOCK_TOLERANCE_MS = 30_000;
 export class ClockGuard {
   private readonly log = new Logger('Purge');
 
-  /** @param skipped counts the runs that delete nothing */
+  /** @param skipped counts the runs that delete nothing because the clocks differ */
   constructor(
     private readonly dataSource: Pick<DataSource, 'query'>,
     private readonly clock: Pick<Clock, 'now'>,

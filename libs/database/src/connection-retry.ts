@@ -53,7 +53,7 @@ const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
 /**
  * Repeats `connect` until the database can be reached.
- * @param limitMs time after which it gives up with the last error; never unless given
+ * @param limitMs time in milliseconds after which the last error is thrown; unlimited unless given
  * @throws any error but a connection error at once, e.g. for a wrong password
  */
 export async function waitForDatabase<T>(connect: () => Promise<T>, limitMs = Infinity): Promise<T> {

@@ -21,9 +21,9 @@ import { observeTransactions } from './transaction';
 @Module({})
 export class DatabaseModule {
   /**
-   * @param settings `name` is the data source's name in an app with several. `isBulkhead` marks a further
-   * pool of a database that another data source already checks, for work that must not compete for that one's
-   * connections; it registers metrics only
+   * @param settings `name` is the data source's name in an app with several. `isBulkhead` marks an additional
+   * pool for a database that another data source already checks. It keeps its work from competing for that
+   * data source's connections, and registers only metrics.
    */
   static forRoot(settings: PostgresSettings & { name?: string; isBulkhead?: boolean }): DynamicModule {
     const { name, schema, isBulkhead = false } = settings;
@@ -151,7 +151,7 @@ function unavailable(detail: string): Problem {
 
 /**
  * Registers Prometheus metrics of one data source's connections and collisions.
- * @param database the label that distinguishes it from the service's other data sources
+ * @param database label that distinguishes this data source from the service's others
  */
 export function registerDatabaseMetrics(dataSource: DataSource, database: string, metrics: Metrics): void {
   registerPool(dataSource, database, metrics);

@@ -85,7 +85,7 @@ export function isSerializationFailure(error: unknown): boolean {
   return RETRY_CODES.has(codeOf(error) ?? '');
 }
 
-/** Whether a unique constraint was violated (23505); with `constraint`, only that one. */
+/** Whether a unique constraint was violated (23505). With `constraint`, whether it was that one. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   if (codeOf(error) !== '23505') return false;
   return constraint === undefined || memberOf(error, 'constraint') === constraint;
@@ -97,8 +97,8 @@ export function isForeignKeyViolation(error: unknown): boolean {
 }
 
 /**
- * Whether a statement took too long for the server or the client (57014), or waited too long for a lock
- * (55P03).
+ * Whether the server cancelled a statement (57014), usually because it took too long, or a statement waited
+ * too long for a lock (55P03).
  */
 export function isStatementTimeout(error: unknown): boolean {
   return codeOf(error) === '57014' || isLockTimeout(error);
@@ -110,7 +110,8 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether a statement did not get its lock in time (55P03) or lost a deadlock (40P01). It may be repeated.
+ * Whether a statement did not get its lock in time (55P03) or lost a deadlock (40P01). The statement may be
+ * repeated.
  */
 export function isLockRefusal(error: unknown): boolean {
   return isLockTimeout(error) || codeOf(error) === '40P01';

@@ -4,12 +4,12 @@ import { Pool, Client } from 'pg';
 import type { ClientConfig, PoolClient, PoolConfig } from 'pg';
 import { DatabaseUnavailableError, isConnectionError } from './errors';
 
-/** Time that a connection has to close in an orderly way. */
+/** Maximum time for the orderly close of a connection. */
 const END_TIMEOUT_MS = 100;
 
 /**
  * A client whose `end` closes the socket after at most 100 ms. With `pipeline`, pg would wait for a running
- * statement, however long it takes, and a process that has to stop cannot.
+ * statement, however long it takes, and a process that is stopping cannot wait.
  */
 class PromptClient extends Client {
   override end(): Promise<void>;
@@ -67,10 +67,10 @@ export async function connectClient(url: string, config: ClientConfig): Promise<
 }
 
 /**
- * A pool over the hosts of one database, which it chooses as libpq does. A new connection goes to a random
- * host among those that did not fail within the last 60 s, or else to the one that failed longest ago. If it
- * fails there, the next host is tried. With `target_session_attrs=read-write` a standby counts as failed.
- * When a server with connections in use stops responding, its connections are closed.
+ * A pool of connections to the hosts of one database. Chooses the host of a new connection as libpq does: a
+ * random one among those that did not fail within the last 60 s, or else the one that failed longest ago. If
+ * the connection fails, the next host is tried. With `target_session_attrs=read-write` a standby counts as
+ * failed. When a server with connections in use stops responding, its connections are closed.
  */
 export class HostsPool extends Pool {
   private readonly hosts: Hosts;

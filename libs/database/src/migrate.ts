@@ -26,7 +26,10 @@ export interface MigrationOptions {
   appRoleGrants?: (quotedRole: string) => string[];
   /** Defaults for the sessions of `appRole`; none are set unless given. */
   appRoleSettings?: RoleSettings;
-  /** URL of the database as `appRole`, which may change its own settings if the migrating role may not. */
+  /**
+   * URL with which to connect as `appRole`. A role may change its own settings even if the migrating role may
+   * not.
+   */
   appUrl?: string;
   /**
    * Maximum wait for the migration lock, and again for the locks of each migration and of the grants; 600,000
@@ -73,8 +76,8 @@ export const migrationConfigSchema = z
 /**
  * Entry point of an app's `migrate.ts`. Migrates as the user of MIGRATION_DATABASE_URL (default:
  * DATABASE_URL), then grants to the user of DATABASE_URL. Logs the result.
- * @param settings `isStore` marks a further schema of the service, whose role gets its defaults with the
- * service's own schema
+ * @param settings `isStore` marks an additional schema of the service. Its role gets its session defaults
+ * when the service's own schema is migrated
  * @param limitMs maximum wait for the database to come up
  * @returns names of the migrations applied
  * @throws {ConfigError} naming the variable if neither is set or one is not an address; it never contains a
@@ -89,7 +92,7 @@ export async function migrateFromEnvironment(
   const { appRoleGrants, isStore = false, ...database } = settings;
   const config = loadConfig(migrationConfigSchema, env);
   const { DATABASE_URL: appUrl, MIGRATION_DATABASE_URL } = config;
-  // The schema requires one of them.
+  // `migrationConfigSchema` requires one of the two variables.
   const url = (MIGRATION_DATABASE_URL ?? appUrl)!;
   const appRole = appUrl === undefined ? '' : decodeURIComponent(new URL(addressesOf(appUrl)[0]!).username);
   const options: MigrationOptions = {
@@ -176,8 +179,8 @@ async function warnOfPooler(client: Client): Promise<void> {
 }
 
 /**
- * Creates the schema if it is missing. CREATE SCHEMA IF NOT EXISTS requires the CREATE privilege even if the
- * schema exists.
+ * Creates the schema if it is missing. Looks for it first, because CREATE SCHEMA IF NOT EXISTS requires the
+ * CREATE privilege even if the schema exists.
  */
 async function ensureSchema(client: Client, schema: string): Promise<void> {
   const found = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
@@ -220,7 +223,7 @@ async function setRoleSettings(
   { appRole, appUrl, appRoleSettings }: MigrationOptions,
 ): Promise<void> {
   if (appRole === undefined || appRoleSettings === undefined) return;
-  // The limits would apply to migrations too.
+  // Limits set for this role would apply to migrations too.
   if (appRole === (await currentRole(client))) return;
   const statements = await missingRoleSettings(client, appRole, appRoleSettings);
   if (statements.length === 0) return;

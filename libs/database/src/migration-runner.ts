@@ -16,7 +16,7 @@ export async function applyPending(options: PostgresOptions, waiting: LockWaitin
   const dataSource = await new DataSource(options).initialize();
   const runner = dataSource.createQueryRunner();
   try {
-    // For statements outside transactions.
+    // Applies to statements outside transactions.
     await runner.query(`SET lock_timeout = ${String(STATEMENT_LOCK_TIMEOUT_MS)}`);
     const executor = new MigrationExecutor(dataSource, runner);
     const applied: string[] = [];

@@ -14,9 +14,9 @@ export interface PreparedStatement {
 }
 
 /**
- * Returns SQL for an array parameter of a prepared statement, for `unnest` or `= ANY`. It hides the array's
- * length from the planner. Otherwise a short list would look cheaper than the ten members that a cached plan
- * assumes, and PostgreSQL would plan each execution anew, at more than the cost of running it.
+ * Returns SQL for an array parameter of a prepared statement, for `unnest` or `= ANY`. The SQL hides the
+ * array's length from the planner. Otherwise a short list would look cheaper than the ten members that a
+ * cached plan assumes, and PostgreSQL would plan each execution anew, which costs more than running it.
  */
 export function listParameter(position: number, type: 'text' | 'uuid' | 'bigint'): string {
   return `(SELECT $${String(position)}::${type}[])::${type}[]`;
@@ -71,9 +71,9 @@ function sendPipelined(client: PoolClient, queries: readonly (Query | string)[])
 }
 
 /**
- * Runs one transaction in two packets: BEGIN with `first`, then the statement that `next` builds from its
- * rows with COMMIT. `next` returns at most one statement. With several, one that pg itself refuses to send
- * would not stop the others from being committed.
+ * Runs one transaction in two packets. The first holds BEGIN and `first`, the second COMMIT and the statement
+ * that `next` builds from the rows of `first`. `next` returns at most one statement: of several, one that pg
+ * itself refuses to send would not stop the others from being committed.
  */
 export async function sendTransaction<Row extends object, Written extends object>(
   dataSource: DataSource,
@@ -143,7 +143,7 @@ export class PoolDriver {
   private reads: SharedReads | null = null;
 
   /**
-   * @param defaultIsolation for transactions that name none
+   * @param defaultIsolation isolation of transactions that name none
    * @param addresses URLs of the database, one per host
    */
   constructor(
@@ -210,11 +210,11 @@ export async function readPrepared<Row extends object>(
 }
 
 /**
- * Returns the rows of a statement on a hot path. Bypasses TypeORM's query runner, which costs more than a
- * read by primary key, as do parsing and planning. With a transaction's manager, the statement is part of
- * that transaction. The plan is cached, so do not prepare statements on tables that grow and shrink by the
- * minute. A PgBouncer that pools by transaction must support prepared statements (1.21 or later,
- * `max_prepared_statements` above 0).
+ * Returns the rows of a statement on a hot path. The statement bypasses TypeORM's query runner, and is parsed
+ * and planned once per connection, because each of these steps costs more than a read by primary key. With a
+ * transaction's manager, the statement is part of that transaction. Do not use it on tables that grow and
+ * shrink by the minute, which a cached plan does not fit. A PgBouncer that pools by transaction must support
+ * prepared statements (1.21 or later, `max_prepared_statements` above 0).
  * @throws the driver's error, for `isConnectionError` and the like
  */
 export async function queryPrepared<Row extends object>(

@@ -40,8 +40,8 @@ export async function missingRoleSettings(
 }
 
 /**
- * Whether a setting is satisfied. The service determines the isolation; for the others any operator's value
- * counts, but a time limit must not be 0.
+ * Whether the role's present setting is acceptable. The isolation must be the wanted one. Any other setting
+ * that an operator chose is acceptable, except a time limit of 0, which means none.
  */
 function isSatisfied(name: string, present: string | undefined, wanted: string): boolean {
   if (present === undefined) return false;

@@ -45,8 +45,8 @@ export function weaknessesOf(server: ServerGuarantees): string[] {
 }
 
 /**
- * Logs a warning for each weakness of the server and returns their number. Reads in a transaction, so that a
- * pooler in statement mode refuses it here, with its own message, rather than the first request.
+ * Logs a warning for each weakness of the server and returns their number. Reads them in a transaction, so
+ * that a pooler in statement mode refuses the transaction here, at startup, rather than at the first request.
  * @throws the driver's error
  */
 export async function warnOfWeaknesses(dataSource: DataSource): Promise<number> {
@@ -72,8 +72,8 @@ const READ_SESSION = `
 
 /**
  * Checks that sessions have the defaults that the service requests when it connects. Behind a pooler that
- * drops them, single statements would run at another isolation level, and nothing would end hanging ones. A
- * busy pool does not delay the check.
+ * drops them, single statements would run at another isolation level, and hanging ones would never be
+ * cancelled. A busy pool does not delay the check.
  * @throws {Error} naming the missing defaults and the remedy
  */
 export async function assertSession(dataSource: DataSource): Promise<void> {

@@ -1,21 +1,21 @@
 import { SECOND_MS } from '@platform/time';
 
-/** Maximum wait for a slot. */
+/** Maximum time that a task waits before it is refused. */
 const WAIT_LIMIT_MS = 3 * SECOND_MS;
 
 /**
- * The bound that was exceeded: too many waiting in its share, too many waiting in this replica, or too long a
- * wait.
+ * Reasons for refusing a task: too many tasks of its share wait, too many tasks of this replica wait, or the
+ * task itself waited too long.
  */
 export const SLOT_BOUNDS = ['share', 'replica', 'time'] as const;
 export type SlotBound = (typeof SLOT_BOUNDS)[number];
 
 export interface Share {
   readonly key: string;
-  /** Maximum of the share that run at once. */
+  /** Maximum number of the share's tasks that run at once. */
   readonly limit: number;
-  /** Maximum of the share that wait, if it differs from the default. */
-  readonly maxWaiting?: number;
+  /** Maximum number of the share's tasks that wait, if it differs from the default. */
+  readonly mayWait?: number;
 }
 
 interface Waiting {
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * Limits concurrent work, in all and per share. Work that has to wait does so here, without holding a
- * connection.
+ * Limits the tasks that run at once, in all and per share. A task that has to wait does so here, without
+ * holding a database connection.
  */
 export class Slots {
   private readonly running = new Map<string, number>();
@@ -35,8 +35,8 @@ export class Slots {
   private totalRunning = 0;
 
   /**
-   * @param limit maximum that run at once, in all
-   * @param maxWaiting maximum that wait, per share and in all
+   * @param limit maximum number of tasks that run at once, in all
+   * @param mayWait maximum number of tasks that wait, per share and in all
    * @param refusal counts a refusal and returns its error
    */
   constructor(
@@ -51,7 +51,7 @@ export class Slots {
   }
 
   /**
-   * Runs `work` as soon as the whole and each of its shares have room.
+   * Runs `work` as soon as the total limit and the limit of each of its shares allow.
    * @throws the error of `refusal`
    */
   async run<T>(shares: readonly Share[], work: () => Promise<T>): Promise<T> {

@@ -14,8 +14,8 @@ export interface TransactionOptions {
    * between writers of one row; those with other replicas remain and are retried.
    */
   serializeOn?: string | readonly string[];
-  /** Whether it goes ahead of the others that wait for those keys. */
-  goesFirst?: boolean;
+  /** Whether the transaction goes ahead of all others that wait for the keys of `serializeOn`. */
+  isNext?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }
@@ -39,8 +39,8 @@ export function observeTransactions(dataSource: DataSource, observer: Transactio
 
 /**
  * Runs `work`, a single statement outside a transaction block, and repeats it with full jitter after a
- * serialization failure or a deadlock (40001, 40P01). Its isolation is the pool's `defaultIsolation`. It
- * costs one round trip; `inTransaction` costs three.
+ * serialization failure or a deadlock (40001, 40P01). Its isolation is the pool's `defaultIsolation`. Costs
+ * one round trip; `inTransaction` costs three for one statement.
  * @throws as `inTransaction`
  */
 export function inStatement<T>(
@@ -69,10 +69,10 @@ export function inTransaction<T>(
 }
 
 /**
- * Runs a transaction in two round trips (`inTransaction` needs four) and retries it in the same way. BEGIN is
- * sent with `first`, COMMIT with the statement that `next` builds from the rows of `first`, if any. Its
- * isolation is the pool's `defaultIsolation`. `first` may lock but must not write: if the server cancels only
- * BEGIN, `first` runs outside a transaction, and its rows are ignored.
+ * Runs a transaction of two statements in two round trips (`inTransaction` needs four) and retries it in the
+ * same way. BEGIN is sent with `first`, COMMIT with the statement that `next` builds from the rows of
+ * `first`, if any. Its isolation is the pool's `defaultIsolation`. `first` may lock but must not write: if
+ * the server cancels only BEGIN, `first` runs outside a transaction, and its rows are ignored.
  * @returns the rows of the statement that `next` builds
  * @throws as `inTransaction`
  */
@@ -198,7 +198,7 @@ export class KeyedMutex {
 
   /**
    * Runs `work` once `key` is free, and holds the key until `work` settles.
-   * @param goesFirst whether it goes ahead of all others that wait
+   * @param isNext whether `work` goes ahead of all other tasks that wait for the key
    */
   async run<T>(key: string, work: () => Promise<T>, goesFirst = false): Promise<T> {
     const waiting = this.waiting.get(key);

@@ -73,7 +73,7 @@ describe('a database with several hosts', () => {
     await Promise.all([standby.stop(), database.drop()]);
   });
 
-  it('spreads over them', async () => {
+  it('gets connections at all of its hosts', async () => {
     await open([first, toStandby]);
     expect(new Set(await seenStandbys())).toEqual(new Set([true, false]));
   });

@@ -5,7 +5,7 @@ import type { TestDatabase } from '@platform/testing';
 import { migrateFromEnvironment, runMigrations } from '../src';
 import { MIGRATION_NAMES, connectCounters, counterSettings } from './counters';
 
-/** Type and length of the message; process id and secret follow. */
+/** Type and length of the server's BackendKeyData message. The process id and the secret follow. */
 const BACKEND_KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
 const empty = (): Promise<void> => Promise.resolve();
 const grants = (role: string): string[] => [`GRANT SELECT, UPDATE ON counting.counter TO ${role}`];

@@ -54,7 +54,7 @@ describe('readPrepared', () => {
     expect(await lookUp('again')).toMatchObject([{ asked: 'again' }]);
   });
 
-  it('returns every connection', async () => {
+  it('returns every connection to the pool', async () => {
     await Promise.allSettled([lookUp('x'), readPrepared(dataSource, DIVIDE, [0])]);
     const { pool } = PoolDriver.of(dataSource);
     expect({ waiting: pool.waitingCount, busy: pool.totalCount - pool.idleCount }).toEqual({

@@ -61,7 +61,7 @@ describe('inTransaction', () => {
   });
 
   it('commits synchronously unless its first statement turns synchronous_commit off', async () => {
-    // A test server may run without waiting for its disk.
+    // Turned on here, because a test server may run without waiting for its disk.
     const durable = await connectCounters(`${database.url}?options=-c%20synchronous_commit%3Don`);
     const setting = async (mayBeLostInCrash?: boolean): Promise<string | undefined> => {
       return inTransaction(durable, 'REPEATABLE READ', async (manager) => {

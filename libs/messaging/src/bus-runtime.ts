@@ -137,7 +137,7 @@ export class BusRuntime {
     }
   }
 
-  /** Whether the broker confirms a message that is routed to no queue. */
+  /** Whether the broker responds, with a confirm or a refusal, to a message that is routed to no queue. */
   isResponding(timeoutMs: number): Promise<boolean> {
     return this.publisher.isResponding(timeoutMs);
   }

@@ -149,7 +149,7 @@ describe('a message that cannot be processed', () => {
     let deliveries = 0;
     await channel.consume(queue, (message) => {
       deliveries += 1;
-      // The broker treats this like a lost consumer, but it is quicker.
+      // The broker treats a rejection like a lost consumer, and a rejection is quicker.
       if (message !== null) channel.reject(message, true);
     });
     channel.sendToQueue(queue, Buffer.from('{}'));

@@ -83,8 +83,8 @@ describe('recovery', () => {
       name: 'sender',
       logger: { ...SILENT, warn: (line: string) => downs.push(line) },
     });
-    // The broker can close a connection only once it lists it, with its first statistics up to 5 s after it
-    // opened.
+    // The broker can close a connection only once it lists the connection, which takes up to 5 s after the
+    // connection has opened.
     await eventually(async () => {
       const { connections } = await broker.management.clientSettings();
       expect(connections.map(({ user_provided_name }) => user_provided_name)).toContain('sender (main)');
@@ -150,7 +150,7 @@ describe('recovery', () => {
     const connection = await connect(broker.url);
     const channel = await connection.createChannel();
     await channel.deleteQueue(QUEUE);
-    // Another client declares it with other arguments, so our declaration now closes our channel.
+    // Another client declares the queue with other arguments, so our declaration now closes our channel.
     await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'classic' } });
     await eventually(() => expect(ready()).rejects.toThrow(/is not consumed/));
     await publish(1);

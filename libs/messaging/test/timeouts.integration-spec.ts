@@ -46,7 +46,8 @@ describe('a handler whose statement takes too long', () => {
   });
 
   it('is retried as often as the policy says, but waits in the broker instead of in the process', async () => {
-    // A passive declaration over AMQP would close the channel while the queue is missing.
+    // Checked over the management API, because a passive declaration over AMQP would close the channel while
+    // the queue is missing.
     await eventually(async () => expect(await broker.management.queues()).toContain(QUEUE));
     const channel = await connection.createChannel();
     channel.sendToQueue(QUEUE, Buffer.from(JSON.stringify(businessUnitChange())), {

@@ -83,7 +83,7 @@ describe('the trace of a message', () => {
     await eventually(() => client.request(UnscheduleRequest, request(0), { timeoutMs: 2_000 }), {
       timeoutMs: 20_000,
     });
-    // Fails until a queue receives the event.
+    // Publishing fails until a queue receives the event.
     await eventually(() => neighbour.publish(TaskInstanceCompletedEvent, completedEvent({ facilityId: 10 })));
     await seenFor(10);
   }, 40_000);

@@ -32,7 +32,7 @@ interface ScannedOperation extends Operation {
 
 /**
  * Builds the OpenAPI 3.1 document of an application. Nest and nestjs-zod generate the operations and schemas.
- * This adds the access requirement of each operation and the standard responses.
+ * This function adds the access requirement of each operation and the standard responses.
  * @throws {Error} when a route lacks part of its description, or the description does not match the route
  */
 export async function buildDocument(app: INestApplication, about: AboutApi): Promise<OpenApiDocument> {
@@ -228,8 +228,8 @@ function parameterOf(parameter: ParameterObject): ParameterObject {
   const { name, in: place, required = false, description, schema = {} } = parameter;
   const { example, ...type } = tidy(schema) as Record<string, unknown> & { example?: string | number };
   const isRequired = place === 'path' || required;
-  // The docs page pre-fills parameters that have an example and sends them. So optional parameters get none:
-  // a reader who tries an operation rarely wants the condition of an example.
+  // The docs page pre-fills and sends every parameter that has an example. So optional parameters get no
+  // example: a reader who tries an operation rarely wants to send it.
   const isSent = isRequired || 'default' in type;
   const exampleText = example === undefined || isSent ? '' : ` For example \`${String(example)}\`.`;
   return {

@@ -32,7 +32,7 @@ export const problemBody = z
 
 export class ProblemDto extends createZodDto(problemBody) {}
 
-/** A problem as an example. `instance` is the path of the request. */
+/** An example of a problem. `instance` is the path of the request. */
 interface ProblemExample extends Omit<Problem, 'status' | 'headers'> {
   readonly summary: string;
   readonly instance: string;
@@ -122,7 +122,7 @@ function refused(summary: string, detail?: string): ProblemExample {
   return { summary, instance: '/the/path/asked/for', ...(detail === undefined ? {} : { detail }) };
 }
 
-/** Standard responses of the operations of all services. Each is one component of the document. */
+/** The standard responses of all services, by their names among the document's components. */
 export const STANDARD_RESPONSES: Readonly<Record<string, ResponseObject>> = {
   Unauthorized: problemResponse(
     401,

@@ -39,8 +39,8 @@ type Schemas = Readonly<Record<string, Schema>>;
 
 /**
  * Prepares scanned schemas for nestjs-zod's clean-up. zod 4.6 writes a schema with an id as a reference to
- * its own definition, and nestjs-zod 5.5 would rename the class to that definition. This keeps the class as
- * an alias of it.
+ * its own definition, and nestjs-zod 5.5 would rename the class to that definition. This function keeps the
+ * class as an alias of the definition.
  */
 export function keepAliases(schemas: Schemas): void {
   for (const schema of Object.values(schemas)) {
@@ -84,7 +84,7 @@ function nameIn($ref: unknown): string | undefined {
   return typeof $ref === 'string' && $ref.startsWith(PREFIX) ? $ref.slice(PREFIX.length) : undefined;
 }
 
-/** Returns the name of the schema that this one is an alias of. */
+/** Returns the name of the schema of which this one is an alias; undefined if it is no alias. */
 function aliased(schema: Schema): string | undefined {
   return nameIn((schema as { $ref?: string }).$ref);
 }

@@ -16,7 +16,6 @@ export type Persona = (typeof Persona)[PersonaName];
 /** A combination of persona bits, 0 to 31. */
 export type Personas = number;
 
-/** The combination of all personas. */
 export const ALL_PERSONAS: Personas = 31;
 
 /** Returns true for an integer with only known persona bits, 0 included. */

@@ -19,7 +19,7 @@ class TracedController {
     return { status: response.status };
   }
 
-  /** Requests outside any trace, as a timer does. */
+  /** Sends a request outside any trace, as a timer would. */
   @Get('poll')
   async poll(): Promise<object> {
     const response = await withoutTrace(() => tracedFetch(this.downstream));

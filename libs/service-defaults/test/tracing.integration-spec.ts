@@ -70,7 +70,7 @@ describe('a service that records traces', () => {
     expect(collector.exports.map(({ body }) => body.toString()).join()).not.toMatch(/jane|sesame/);
   });
 
-  it('writes the trace and the span into every line aboutTrace a request', async () => {
+  it('writes the trace and the span into every line about a request', async () => {
     const traceId = newTraceId();
     await service.get('/people/jane', callerHeaders(traceId));
     const server = (await collected(traceId, 2)).find(({ kind }) => kind === SERVER);

@@ -63,7 +63,7 @@ export class SettingsUnavailableError extends SettingsClientError {
   }
 }
 
-/** The response has a success status but is not one of the settings service, for example a proxy's page. */
+/** The response has a success status but was not sent by the settings service, for example a proxy's page. */
 export class SettingsProtocolError extends SettingsClientError {
   override readonly name = 'SettingsProtocolError';
 }

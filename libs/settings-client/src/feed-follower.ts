@@ -31,8 +31,8 @@ export interface FollowerOptions {
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 /**
- * Maximum pause after responses that returned too early. Shorter, because such responses may still bring a
- * newer position.
+ * Maximum pause after responses that returned too early. Shorter than `MAX_PAUSE_MS`, because such responses
+ * may still bring a newer position.
  */
 const MAX_EARLY_PAUSE_MS = 2_000;
 /** Upper limit for Retry-After, so that a wrong header does not stop the watch for hours. */
@@ -42,10 +42,10 @@ const MAX_RETRY_AFTER_MS = 60_000;
  * Follows the feed of changes until its signal aborts.
  *
  * After a failure the next request does not wait at the service, so that cached values are confirmed soon.
- * Its success does not prove that the service accepts waiting requests. Therefore only a successful wait
- * resets the pauses. Likewise, once a wait was refused or two waits failed, only a successful wait ends the
- * interruption. As a result a full replica is polled less and less often, and the watch reports one
- * interruption and not many.
+ * The success of that request does not prove that the service accepts requests that wait. Therefore only a
+ * successful wait resets the pauses. Likewise, once a wait was refused or two waits failed, only a successful
+ * wait ends the interruption. As a result a full replica is polled less and less often, and the watch reports
+ * one interruption and not many.
  */
 export class FeedFollower {
   private after: string | null = null;

@@ -116,8 +116,8 @@ export class ResponseCache {
   ): Promise<ServiceResponse> {
     const id = identifierOf(key);
     const isCurrent = (): boolean => this.flights.get(id) === flight;
-    // The age counts from the start of the request, because a response or the last failed attempt may take
-    // long.
+    // Both values use the time before the request, which may take long. The new response ages from this time,
+    // and the old one may be served after a failure if it was young enough at this time.
     const checkedAtMs = this.time.now();
     const isServableStale = entry !== null && this.isServableStale(entry);
     try {
@@ -171,8 +171,8 @@ export class ResponseCache {
   }
 
   /**
-   * Absolute age, so that a response does not stay fresh for an extra hour if the clock is set back by an
-   * hour.
+   * Returns the absolute value of the age, so that a response does not stay fresh for an extra hour if the
+   * clock is set back by an hour.
    */
   private ageMs(entry: Entry): number {
     return Math.abs(this.time.now() - entry.checkedAtMs);

@@ -47,7 +47,10 @@ export interface RetryBudgetOptions {
   readonly refill?: number;
 }
 
-/** Limits how much the callers of one client together add to the load of a failing service. */
+/**
+ * The retries that all callers of one client share, so that together they add little load to a failing
+ * service. A retry takes one; a success adds `refill`.
+ */
 export class RetryBudget {
   private readonly capacity: number;
   private readonly refill: number;

@@ -26,7 +26,6 @@ import type { WatchOptions } from './watch-options';
 import { REAL_TIME, Transport, abortable } from './transport';
 import type { AccessTokenSource, PassingTime, ServiceResponse } from './transport';
 
-/** Options of a client. */
 export interface SettingsClientOptions {
   /** Base address of the service; `/platform/v1/…` is appended. */
   readonly baseUrl: string;

@@ -37,7 +37,6 @@ export interface WatchedValue<T = JsonValue> {
 const MAX_PARALLEL_RELOADS = 4;
 const MAX_PARALLEL_RETRIES = 2;
 
-/** Options of a read. */
 export interface ReadOptions {
   /**
    * Aborts this read, which then rejects with the signal's reason. Other reads of the same setting continue.
@@ -136,7 +135,7 @@ export class SettingsWatch {
     this.ended = new FeedFollower(service, listener, { waitSeconds, signal: this.signal, time }).follow();
   }
 
-  /** Ends the watch, as its signal does. After that memory is no longer served. */
+  /** Ends the watch, like aborting its signal. After that no value is returned from memory. */
   close(): Promise<void> {
     this.stopping.abort(new DOMException('the watch was closed', 'AbortError'));
     return this.ended;
@@ -290,8 +289,8 @@ export class SettingsWatch {
   }
 
   /**
-   * Evicts the oldest entry if there are too many. Spellings are limited too, because callers may use many
-   * for one name.
+   * Evicts the oldest entry if there are more than `maxEntries`. Spellings are limited too, because callers
+   * may use many for one name.
    */
   private evictOldest(names: Map<string, Entry>): void {
     const { maxEntries } = this.options;
@@ -316,7 +315,8 @@ export class SettingsWatch {
         (read) => {
           const value = read === 'unchanged' ? entry.value! : read && frozen(read.value);
           const etag = read === 'unchanged' ? entry.etag : (read?.etag ?? null);
-          // Otherwise a change arrived during the request, and this may be the value before it.
+          // If this request is no longer the entry's flight, a change arrived during it, and the value may be
+          // older than the change.
           if (entry.flight === flight) this.store(entry, { value, etag, requestedAtMs, feedStarts });
           return value;
         },
@@ -337,7 +337,8 @@ export class SettingsWatch {
     const hasChanged = entry.value !== undefined && entry.etag !== etag;
     [entry.value, entry.etag] = [value, etag];
     [entry.knownAtMs, entry.hasFailed] = [requestedAtMs, false];
-    // Not current if requested before the feed's latest start: the feed does not announce changes before it.
+    // A value requested before the latest start of the feed is not current, because the feed does not
+    // announce changes from before its start.
     const isCurrent = feedStarts > 0 && feedStarts === this.feedStarts;
     const wasAnnounced = this.outdated.get(entry) ?? true;
     if (!isCurrent) return void this.outdated.set(entry, wasAnnounced && feedStarts > 0);

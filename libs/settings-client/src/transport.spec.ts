@@ -24,7 +24,7 @@ describe('Transport', () => {
       expect(time.waits).toEqual([200, 400, 800, 1_600, 3_200]);
     });
 
-    it('waits at least half of that', async () => {
+    it('waits half as long with the lowest random value', async () => {
       const { client, time } = scripted([BROKEN]);
       time.random = () => 0;
       await expect(client.getValue('S', 'n')).rejects.toThrow();

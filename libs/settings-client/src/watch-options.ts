@@ -1,7 +1,6 @@
 import { requireNumber } from './options';
 import type { WatchedChange } from './platform-setting';
 
-/** Options of a watch. */
 export interface WatchOptions {
   /**
    * Watches only this subsystem; every read of another one sends a request. Without this option all

@@ -65,7 +65,7 @@ describe('the published package, in an empty project', () => {
     expect(await project.run(file, service.url)).toBe('{"a":1} function\n');
   });
 
-  it('includes types for both', async () => {
+  it('includes types for ES modules and for CommonJS', async () => {
     for (const file of ['typed.mts', 'typed.cts']) await project.write(file, TYPED_PROGRAM);
     await project.typeCheck('typed.mts', 'typed.cts');
   }, 120_000);

@@ -2,7 +2,8 @@ import { SettingsClient } from '../src';
 import type { PassingTime, SettingsClientOptions } from '../src';
 
 /**
- * The client's default timeout of an attempt. Longer than any wait before a retry, which tells the two apart.
+ * The client's default timeout of an attempt. Longer than any wait before a retry, so that `sleep` can tell
+ * the two apart.
  */
 const ATTEMPT_TIMEOUT_MS = 10_000;
 

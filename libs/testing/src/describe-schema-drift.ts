@@ -15,7 +15,7 @@ interface ExpectedDrift {
    * entity.
    */
   readonly matches: RegExp;
-  /** Reason why the entities cannot express it. */
+  /** Reason why the entities cannot express the difference. */
   readonly because: string;
 }
 

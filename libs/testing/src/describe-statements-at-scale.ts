@@ -24,7 +24,10 @@ export interface HotStatement<D> {
   readonly name: string;
   /** Maximum number of 8 KiB pages that each statement may touch, regardless of table size. */
   readonly pages: number;
-  /** Maximum rows read without an index, for a statement that stops there. Default 1,000. */
+  /**
+   * Maximum rows that a sequential scan may read, for a statement that stops after that number. Default
+   * 1,000.
+   */
   readonly scannedRows?: number;
   /** Runs the statement through the service's own code. */
   readonly work: (dataSource: D) => Promise<unknown>;
@@ -151,7 +154,10 @@ function describePlans<D extends PlannedConnections>(
   });
 }
 
-/** Returns the plans of a statement; those of its last attempt if all were too expensive. */
+/**
+ * Runs a statement until none of its plans is too expensive, at most three times. Returns the plans of the
+ * last run.
+ */
 async function plansOf<D>(
   statement: HotStatement<D>,
   plans: StatementPlans,

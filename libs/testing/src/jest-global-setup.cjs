@@ -20,8 +20,8 @@ module.exports = async function setUp({ rootDir }, { roots }) {
   if (roots.some((root) => RECORDED_PROJECTS.includes(basename(root))))
     process.env.TEST_RECORDING_FOLDER = mkdtempSync(join(rootDir, 'test-results/recording-'));
   if (NAMES.every((name) => process.env[name])) return;
-  // Jest compiles modules that its hooks load. Required through a variable, because Nx takes a literal for a
-  // lazy import and then forbids static ones.
+  // Jest compiles this TypeScript module, because a hook loads it. The path is in a variable, because Nx
+  // treats a literal path as a lazy import and then forbids static imports of the module.
   const servers = join(rootDir, 'tools/platform/private-servers.ts');
   const { startTestServers } = require(servers);
   globalThis.testServers = await startTestServers();

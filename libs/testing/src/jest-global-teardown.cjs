@@ -48,10 +48,10 @@ async function dropTemplates() {
 function scanLogs(workspace) {
   const folder = process.env.TEST_RECORDING_FOLDER;
   if (!folder) return;
-  // Jest compiles modules that its hooks load.
+  // Jest compiles this TypeScript module, because a hook loads it.
   const { scanRecording } = require('./secret-scan.ts');
-  // The catalogue sends the same texts both as passwords and as names, and names are logged. Required by
-  // path, because hooks cannot resolve `#platform`.
+  // The catalogue of hostile requests sends the same texts as passwords and as names, and names are logged,
+  // so these texts do not count as secrets. Required by path, because hooks cannot resolve `#platform`.
   const { HOSTILE_TEXTS } = require(join(workspace, 'tools/platform/hostile-catalogue.ts'));
   try {
     const { secrets, programs, characters } = scanRecording(folder, HOSTILE_TEXTS);
@@ -176,7 +176,7 @@ async function queriesOfServices() {
         'pg_stat_statements evicted statements: raise pg_stat_statements.max of the test server',
       );
     const { rows } = await client.query(
-      // A dropped role was that of a service.
+      // A role that no longer exists was the role of a service.
       `SELECT query, bool_or(NOT coalesce(rolsuper OR rolname = 'test_owner', false)) AS "isOfService"
        FROM pg_stat_statements LEFT JOIN pg_roles ON pg_roles.oid = userid
        WHERE query IS NOT NULL GROUP BY query`,

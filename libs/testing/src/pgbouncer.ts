@@ -56,7 +56,7 @@ export async function startPgbouncer(): Promise<Pooler> {
   return { url, stop: () => place.supervisor.stop() };
 }
 
-/** PgBouncer looks up roles in the database, as the superuser. */
+/** Returns PgBouncer's configuration. As the superuser, it looks up the clients' roles in the database. */
 function configuration(server: URL, port: number, users: string): string {
   const upstream = `host=${server.hostname} port=${server.port === '' ? '5432' : server.port}`;
   return [

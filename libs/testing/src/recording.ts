@@ -6,8 +6,8 @@ import { MIN_SECRET_LENGTH } from '#platform/secret-scan.ts';
 export const TRAFFIC_RECORDER = join(__dirname, 'record-traffic.cjs');
 
 /**
- * Returns the folder for logs, traffic and secrets until they are scanned, or undefined unless Jest's global
- * setup created one.
+ * Returns the folder for logs, traffic and secrets until they are scanned; undefined if Jest's global setup
+ * created none.
  */
 export function recordingFolder(): string | undefined {
   return process.env.TEST_RECORDING_FOLDER;

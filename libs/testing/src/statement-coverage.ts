@@ -100,7 +100,7 @@ function normalise(sql: string): string {
   return (
     sql
       .replace(/--[^\n]*/g, ' ')
-      // PostgreSQL treats the field as a constant.
+      // PostgreSQL treats the field of extract() as a constant.
       .replace(/\bextract\s*\(\s*(?:\w+|\$\d+)\s+FROM\b/gi, 'extract($1 FROM')
       .replace(/\s+/g, ' ')
       .replace(/ ?([(),]) ?/g, '$1')

@@ -1,4 +1,4 @@
-/** PostgreSQL's choice between custom plans for the values and generic plans. */
+/** Whether PostgreSQL makes custom plans for the parameters' values, or generic plans. */
 export type PlanCacheMode = 'force_custom_plan' | 'force_generic_plan';
 
 /** The execution of one statement. Statements inside functions and foreign key checks are included. */
@@ -10,7 +10,7 @@ export interface StatementPlan {
   readonly scans: readonly { readonly table: string; readonly rows: number }[];
 }
 
-/** The part of a data source that is needed. Its pool must have one connection. */
+/** The members of a data source that `StatementPlans` needs. The pool must have one connection. */
 export interface PlannedConnections {
   initialize(): Promise<unknown>;
   destroy(): Promise<void>;
@@ -93,7 +93,10 @@ function readPlan(json: string): StatementPlan {
   return { statement: text.trim(), pages: pagesOf(root) + pagesWrittenBeside(root), scans: scansOf(root) };
 }
 
-/** A data-modifying WITH that no part reads runs after the main plan and is not included in its figures. */
+/**
+ * Returns the pages of data-modifying WITH queries that no part of the plan reads. They run after the main
+ * plan, so its figures do not include them.
+ */
 function pagesWrittenBeside(root: PlanNode): number {
   const read = new Set(nodesOf(root).map((node) => node['CTE Name']));
   const beside = (root.Plans ?? []).filter((plan) => {

@@ -62,8 +62,8 @@ interface JwksKeysOptions {
   fetch?: typeof globalThis.fetch;
   clock?: Clock;
   /**
-   * At this age the set is reloaded in the background; at twice this age, before it is used again. Default
-   * 30 s, so that a removed key is refused within 60 s.
+   * Age, in milliseconds, at which the set is reloaded in the background. At twice this age it is reloaded
+   * before its next use. Default 30 s, so that a removed key is refused within 60 s.
    */
   refreshIntervalMs?: number;
   /** Minimum time between two requests, however many unknown key ids tokens name. Default 5 s. */

@@ -8,16 +8,17 @@ const MIN_RSA_MODULUS_BITS = 2_048;
 
 /** An imported key for verifying signatures, bound to one algorithm and one issuer. */
 export interface VerificationKey {
-  /** The `kid` that tokens name. A key without one verifies only tokens without one. */
+  /** `kid` of the tokens that the key verifies. A key without `kid` verifies only tokens without `kid`. */
   readonly kid: string | undefined;
   readonly alg: SigningAlgorithm;
-  /** The issuer whose tokens it verifies; undefined for the platform's own issuer. */
+  /** Issuer of the tokens that the key verifies; undefined for the platform's own issuer. */
   readonly issuer: string | undefined;
   readonly key: KeyObject;
 }
 
 /**
- * A public key as JSON (RFC 7517). Declared here because Node's typings move theirs between major versions.
+ * A public key as JSON (RFC 7517). Declared here because Node's typings declare theirs in different places in
+ * different major versions.
  */
 export interface PublicJwk {
   readonly kty?: string | undefined;
@@ -79,8 +80,8 @@ function importPublicKey(material: string | PublicJwk | KeyObject): KeyObject {
 }
 
 /**
- * What a token's header and `iss` claim say about its key. Unverified: use it only to look up a key, never to
- * build one.
+ * The names that a token's header and `iss` claim give for its key. Unverified: use them only to look up a
+ * key, never to build one.
  */
 export interface KeyQuery {
   kid?: string | undefined;
@@ -96,9 +97,9 @@ export interface KeySource {
    */
   findKey(query: KeyQuery): VerificationKey | null | Promise<VerificationKey | null>;
   /**
-   * Returns a number that changes whenever a key is added, replaced or removed, so that verified tokens can
-   * be cached until then. Null disables the cache for now: call `findKey`. A source without this method is
-   * queried on every request.
+   * Returns a number that increases whenever a key is added, replaced or removed. Verified tokens are cached
+   * until it changes. Returns null while the keys may be out of date: no cached token is then accepted, and
+   * `findKey` is called. Without this method, `findKey` is called for every request.
    */
   generation?(): number | null;
 }
@@ -128,7 +129,10 @@ async function findInOrder(sources: readonly KeySource[], query: KeyQuery): Prom
   return null;
 }
 
-/** Returns the sum of the generations. Each one only increases, so the sum changes when any of them does. */
+/**
+ * Returns the sum of the sources' generations, or null if any source reports none. A generation only
+ * increases, so the sum changes whenever one of them does.
+ */
 function combinedGeneration(sources: readonly KeySource[]): number | null {
   let sum = 0;
   for (const source of sources) {

@@ -109,7 +109,7 @@ function accessRuleOf(controller: Type, handler: Handler, reflector = new Reflec
 
 export interface RouteRequirement {
   readonly isPublic: boolean;
-  /** A phrase that completes "Needs …"; null if any valid token will do. */
+  /** A phrase that completes "Needs …"; null if the route is public or accepts any valid token. */
   readonly needs: string | null;
 }
 

@@ -17,14 +17,17 @@ export class AccessTokenHost {
 
   /** Returns the exception to throw for a refused request. */
   refuse({ status, detail, headers }: AccessRefusal, response: ResponseHeaders, cause?: unknown): Error {
-    // Nest's exceptions carry no headers.
+    // Set on the response itself, because Nest's exceptions carry no headers.
     for (const [name, value] of Object.entries(headers)) response.header(name, value);
     return new HttpException({ statusCode: status, message: detail }, status, { cause });
   }
 
-  /** Called for every request that is refused because of its token. */
+  /**
+   * Called for every request that is refused because its token is invalid or cannot be verified
+   * (`unavailable`).
+   */
   refused(_reason: AccessTokenFailure | 'unavailable'): void {}
 
-  /** Called once with the revocation feed, before it starts. */
+  /** Called once with the revocation feed, before the feed starts. */
   watch(_revocations: RevocationFeed): void {}
 }

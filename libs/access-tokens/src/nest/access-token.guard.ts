@@ -25,8 +25,8 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
   }
 
   /**
-   * Returns synchronously for a cached token, which is nearly every request. A promise would cost several
-   * microtask turns.
+   * Returns synchronously for a cached token, as nearly every request has one: a promise would delay the
+   * request by several microtasks.
    */
   override canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     // Global guards also run for message handlers, which carry no bearer token.
@@ -50,7 +50,10 @@ export class AccessTokenGuard extends AuthGuard(ACCESS_TOKEN_STRATEGY) {
     return true;
   }
 
-  /** Handles Passport's result: an error, a caller, or no caller and the reason in `info`. */
+  /**
+   * Returns the caller that Passport found. Otherwise throws Passport's error, or the refusal for the reason
+   * in `info`.
+   */
   override handleRequest<T = Caller>(
     error: unknown,
     caller: T | false | null,

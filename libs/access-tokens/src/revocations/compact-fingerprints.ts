@@ -1,7 +1,7 @@
 /** A 128-bit key as four 32-bit words. */
 export type Key128 = Uint32Array;
 
-/** A new segment is small: most processes never hold more than a few hundred revocations. */
+/** Initial slots of a segment. Few, because most processes never hold more than a few hundred revocations. */
 const INITIAL_SLOTS = 64;
 const MAX_LOAD = 0.7;
 /** One 32-bit filter word per four slots. */
@@ -53,8 +53,8 @@ class Segment {
   }
 
   /**
-   * Index of the filter word. Taken from bit 10 upwards, which the slot index uses only in segments of over
-   * 1,024 slots.
+   * Index of the filter word. It uses bits 10 and up and the slot index uses the lowest bits, so that the two
+   * are independent. They overlap only in segments of over 1,024 slots.
    */
   private filterWordOf(low: number): number {
     return (low >>> 10) & (this.filter.length - 1);
@@ -99,16 +99,16 @@ function filterBits(high: number): number {
 }
 
 /**
- * A set of 64-bit fingerprints, or a map from them to instants, in flat arrays: 9 or 13 bytes per slot, where
- * a Map of strings takes over a hundred. The garbage collector has nothing to traverse. Entries can only be
- * added or raised to a later instant. One of the 64 segments grows at a time, so a resize never doubles the
- * memory in use.
+ * A set of 64-bit fingerprints, or a map from them to instants, in flat arrays that the garbage collector
+ * need not traverse. A slot takes 9 or 13 bytes; an entry of a Map of strings takes over a hundred. Entries
+ * are never removed, and instants only become later. The 64 segments grow one at a time, so a resize never
+ * doubles the memory in use.
  *
  * With a million entries, a look-up of another key matches a stored fingerprint by chance once in 10^13
  * times. A valid token is then refused.
  *
- * Nearly every look-up misses. A small Bloom filter per segment, which fits into the processor's cache,
- * settles most of them.
+ * Nearly every look-up is of an absent key. A small Bloom filter per segment, which fits into the processor's
+ * cache, rejects most of these.
  */
 export class CompactFingerprints {
   private readonly segments: readonly Segment[];
@@ -152,8 +152,8 @@ export interface Fingerprint {
 }
 
 /**
- * Hashes keys to fingerprints. Seeded per process, because any token holder can cause keys of their choice to
- * be added.
+ * Hashes keys to fingerprints. Seeded at random, so that nobody can choose keys that collide: any token
+ * holder can cause keys of their choice to be added.
  */
 export class Fingerprinter {
   private readonly fingerprint: Fingerprint = { low: 0, high: 0 };
@@ -185,8 +185,8 @@ const OVERFLOW_BITS = 27;
 const OVERFLOW_PROBES = 5;
 
 /**
- * A Bloom filter of 16 MiB for the keys that exceed the exact tables. It has no false negatives. Its rate of
- * false positives is 1 in 10^4 with four million keys, and 1 in 200 with ten million.
+ * A Bloom filter of 16 MiB for the keys that no longer fit into the exact tables. It has no false negatives.
+ * Its rate of false positives is 1 in 10^4 with four million keys, and 1 in 200 with ten million.
  */
 export class OverflowFilter {
   private readonly words = new Uint32Array(2 ** (OVERFLOW_BITS - 5));
@@ -220,9 +220,9 @@ const CELL_BITS = 21;
 const CELL_PROBES = 4;
 
 /**
- * Upper bounds, in 8 MiB, of the instants that exceed the exact tables. A bound is never earlier than the
- * key's own instant, but may be later, because keys share cells. A token issued after every stored instant is
- * never refused.
+ * Upper bounds, in 8 MiB, of the instants of keys that no longer fit into the exact tables. A bound is never
+ * earlier than the key's own instant, but may be later, because keys share cells. A token issued after every
+ * stored instant is never refused.
  */
 export class OverflowInstants {
   private readonly cells = new Uint32Array(2 ** CELL_BITS);
@@ -253,7 +253,10 @@ export class OverflowInstants {
   }
 }
 
-/** Double hashing. Source: Kirsch and Mitzenmacher, Less Hashing, Same Performance (2006). */
+/**
+ * Returns the hash for one probe, by double hashing. Source: Kirsch and Mitzenmacher, Less Hashing, Same
+ * Performance (2006).
+ */
 function probed(low: number, high: number, probe: number): number {
   return (low + Math.imul(probe, high | 1)) >>> 0;
 }

@@ -10,10 +10,7 @@ export interface HttpRevocationSourceOptions {
   /** Called with a token that was refused with 401, so that the next `bearerToken` returns a new one. */
   onTokenRefused?(token: string): void;
   fetch?: typeof globalThis.fetch;
-  /**
-   * Revocations per request. Default 2,000: pages are short-lived garbage, and larger ones would make the
-   * heap grow.
-   */
+  /** Maximum number of revocations per page. Default 2,000: larger pages would make the heap grow. */
   pageSize?: number;
   /** Timeout of one page request, in milliseconds. Default 5,000. */
   timeoutMs?: number;

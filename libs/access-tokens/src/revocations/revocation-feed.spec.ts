@@ -204,7 +204,7 @@ describe('RevocationFeed', () => {
       await feed.refresh();
       expect(requested).toEqual([new Date(0), 'p0', 'p1', 'p1', 'p1', 'p2', 'p3']);
       expect(feed.size).toBe(5);
-      // The load started too long ago to be fresh. The next poll starts before the load began.
+      // The load began too long ago for the feed to be fresh. The next poll reads from before the load began.
       expect(() => feed.assertFresh()).toThrow(TokenVerificationUnavailableError);
       await feed.refresh();
       expect(requested[7]).toEqual(new Date(at(10)));

@@ -28,8 +28,8 @@ export interface RevocationFeedOptions {
   /** Timeout of one page, or of a whole poll if the source has no pages. Default 60 s. */
   pollTimeoutMs?: number;
   /**
-   * Number of revocations that are known exactly. Further ones are stored approximately in a fixed amount of
-   * memory, see `RevocationIndex`. Default 2,000,000.
+   * Maximum number of revocations that are known exactly. Further ones are stored approximately in a fixed
+   * amount of memory, see `RevocationIndex`. Default 2,000,000.
    */
   maxEntries?: number;
   /**
@@ -80,10 +80,10 @@ export class RevocationFeed implements RevocationCheck {
    */
   private sourceTimes: { startedAtMs: number; sourceMs: number }[] = [];
   private newestMs = 0;
-  /** When the newest revocation was first seen, by the monotonic clock. */
+  /** Monotonic time in milliseconds at which the newest revocation was first seen. */
   private newestSeenAtMs = 0;
   private loadedAtMs: number | null = null;
-  /** Start of the load that built the current index. */
+  /** Monotonic start time in milliseconds of the load that built the current index. */
   private loadStartedAtMs = -Infinity;
   private failure: Error | null = null;
   private polling: Promise<void> | null = null;
@@ -249,8 +249,8 @@ export class RevocationFeed implements RevocationCheck {
   }
 
   /**
-   * Makes the loaded index current. A revocation set during the load is in it already, or the next poll reads
-   * it, because that poll starts before the load began.
+   * Makes the loaded index current. A revocation set during the load is already in the index, or the next
+   * poll reads it, because that poll asks for revocations from before the start of the load.
    */
   private finishLoad(load: Load): void {
     this.index = load.index;
@@ -307,8 +307,8 @@ export class RevocationFeed implements RevocationCheck {
   /**
    * Returns the date from which to poll: the lowest time of the source's clock within the last `overlapMs`,
    * minus the overlap. The lowest and not the latest, because that clock may step back, step ahead and back,
-   * or belong to another server after a failover. It then gives new revocations earlier dates, which a later
-   * start would skip for good.
+   * or belong to another server after a failover. The clock then gives new revocations earlier dates, which a
+   * later start would skip for good.
    */
   private windowStart(): Date {
     const { overlapMs } = this.settings;

@@ -112,7 +112,7 @@ const MAX_ENTRIES = 2_000_000;
  *
  * Beyond `maxEntries` it still refuses every revoked token, but also a few valid ones: up to several per
  * thousand matched by `jti` or `sid`, and several per thousand of those issued before another user's
- * revocation. After a new sign-in nearly all of them are accepted.
+ * revocation. After a new sign-in, nearly all of these users are accepted.
  */
 export class RevocationIndex {
   private readonly tokens = new CompactFingerprints(false);
@@ -120,13 +120,13 @@ export class RevocationIndex {
   /** Persons, users and subjects. */
   private readonly users = new CompactFingerprints(true);
   /**
-   * Second of the latest revocation by application. A plain map: it holds at most one entry per application,
-   * set only by administrators.
+   * By application, the second of its latest revocation. A plain map, because it holds at most one entry per
+   * application and only administrators add entries.
    */
   private readonly clients = new Map<string, number>();
   /**
-   * True once a subject without a number was revoked. Such subjects are keyed by a digest, so until then
-   * their look-up is skipped.
+   * True once a subject without a number was revoked. Until then, the look-up of such subjects, which needs a
+   * digest, is skipped.
    */
   private hasNamedSubjects = false;
   /**
@@ -143,7 +143,7 @@ export class RevocationIndex {
   private userOverflow: OverflowInstants | null = null;
   private overflowEntries = 0;
 
-  /** @param maxEntries number of revocations that are known exactly */
+  /** @param maxEntries maximum number of revocations that are known exactly */
   constructor(private readonly maxEntries = MAX_ENTRIES) {}
 
   get size(): number {

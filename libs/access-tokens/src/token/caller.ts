@@ -48,7 +48,7 @@ const identityClaims = {
     .optional()
     .transform((value) => value ?? null),
   groups: texts,
-  /** Names of claims that did not fit and are missing here. Treat them as unknown, not as empty. */
+  /** Names of claims that did not fit into the token. Treat these claims as unknown, not as empty. */
   overflow: texts,
 };
 
@@ -63,8 +63,8 @@ function namesItsIdentity(claims: {
 }
 
 /**
- * Checks that there is one entry in `facilityPersonas` per facility. A facility without known personas must
- * not be granted on a guess.
+ * Checks that `facilityPersonas`, if present, has one entry per facility: which personas hold a facility must
+ * not be guessed.
  */
 function pairsItsFacilities(claims: {
   facilities: readonly number[];
@@ -95,7 +95,7 @@ export type AccessTokenClaims = z.output<typeof accessTokenClaims>;
 
 /**
  * Returns the subject of a legacy issuer's token, built from the identifiers that we share with that issuer.
- * The token's own `sub` may equal one of our subjects but mean somebody else. So a token without a shared
+ * The token's own `sub` may equal one of our subjects but mean another person. So a token without a shared
  * identifier gets a subject that none of ours can equal.
  */
 function legacySubject({ iss, sub, personId, userId }: LegacyIdentity): string {

@@ -20,8 +20,8 @@ export function facilitiesHeldFor(claims: FacilityClaims, anyOf: Personas): read
     return facilities.filter((_, index) => hasAnyPersona(facilityPersonas[index] ?? Persona.None, accepted));
   }
   if (accepted === Persona.None) return [];
-  // Each facility is held for some persona of the token. If all of them are accepted, which one does not
-  // matter.
+  // Each facility is held for at least one persona of the token. If the route accepts every persona of the
+  // token, it does not matter for which.
   if (accepted === personas || facilities.length === 0) return facilities;
   const others = personas & ~Persona.InternalPartner;
   const isOneBit = (others & (others - 1)) === 0;

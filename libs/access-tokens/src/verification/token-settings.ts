@@ -112,7 +112,7 @@ export const tokenConfigShape = {
 export type TokenConfig = z.output<z.ZodObject<typeof tokenConfigShape>>;
 
 /**
- * The accepted tokens as far as the configuration defines them. Add asymmetric keys from other sources with
+ * The accepted issuers and the keys that the configuration holds. Add asymmetric keys from other sources with
  * `combineKeys`.
  */
 interface ConfiguredTokens {

@@ -1,7 +1,10 @@
 /** A cache entry: the value that the token proves, and the conditions to re-check on every use. */
 interface VerifiedToken<T> {
   readonly value: T;
-  /** Validity in milliseconds since 1970: from inclusive, until exclusive, tolerance included. */
+  /**
+   * Start (inclusive) and end (exclusive) of the validity in milliseconds since 1970, clock tolerance
+   * included.
+   */
   readonly validFromMs: number;
   readonly validUntilMs: number;
   readonly generation: number;

@@ -35,8 +35,8 @@ export interface BusConnectionOptions {
 export type ManagedChannel = AmqpConnection['managedChannel'];
 
 /**
- * Failover settings. With one broker the connection is patient. With several, it gives up a broker after 4 to
- * 6 s of silence and tries the next.
+ * Limits of a connection. A single broker is given more time. With several brokers, one that is silent for 4
+ * to 6 s is given up, and the next one is tried.
  */
 const ONE_BROKER = { heartbeatSeconds: 5, connectTimeoutMs: 5 * SECOND_MS, reconnectSeconds: 1 };
 const SEVERAL_BROKERS = { heartbeatSeconds: 2, connectTimeoutMs: 2 * SECOND_MS, reconnectSeconds: 0.2 };

@@ -22,8 +22,8 @@ export interface RequestOptions {
 }
 
 /**
- * Time that the reply queue exists without a consumer. Responses sent while the connection is lost still
- * arrive.
+ * Time that the reply queue survives without a consumer, so that responses sent while the connection is lost
+ * still arrive.
  */
 const REPLY_QUEUE_LIFETIME_MS = 120 * SECOND_MS;
 const READY_TIMEOUT_MS = 2 * SECOND_MS;
@@ -31,9 +31,9 @@ const SEND_TIMEOUT_MS = 2 * SECOND_MS;
 const READY_POLL_MS = 20;
 
 /**
- * Sends requests over one bus and awaits their responses at this process's reply queue. That is a quorum
- * queue, because a classic queue is unavailable while its node is down. It expires when unused; an exclusive
- * queue would be deleted with its connection.
+ * Sends requests over one bus and awaits their responses at this process's reply queue. The reply queue is a
+ * quorum queue, because a classic queue is unavailable while its node is down. It expires when it is unused.
+ * It is not exclusive, because an exclusive queue is deleted with its connection.
  */
 export class BusRequester {
   private readonly pending = new Map<string, (response: ReceivedEnvelope | Error) => void>();

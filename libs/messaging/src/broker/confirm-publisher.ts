@@ -163,8 +163,8 @@ export class ConfirmPublisher {
   }
 
   /**
-   * Whether the broker confirms a message that is routed to no queue. Distinguishes an unavailable bus from
-   * one unavailable queue.
+   * Whether the broker responds, with a confirm or a refusal, to a message that is routed to no queue.
+   * Distinguishes an unavailable bus from one unavailable queue.
    */
   async isResponding(timeoutMs: number): Promise<boolean> {
     const { service } = this.connection.options;
@@ -190,7 +190,7 @@ export class ConfirmPublisher {
    */
   private async attempt(message: OutgoingMessage, timeoutMs: number): Promise<void> {
     this.connection.requireUsable();
-    // An open channel is used without `await`, which would cost each of many messages extra event-loop turns.
+    // An open channel is used without `await`, which would delay each of many messages by extra microtasks.
     const channel = this.opened?.isOpen === true ? this.opened : await this.channel();
     try {
       await channel.publish(message);
@@ -213,7 +213,8 @@ export class ConfirmPublisher {
   private open(): Promise<PublishChannel> {
     const opening = PublishChannel.open(this.connection);
     const { logger, service } = this.connection.options;
-    // Envelopes name this exchange as their source, so it must exist.
+    // Envelopes give the fanout of the service's name as their source address, so it should exist. Publishing
+    // does not need it: a failure is only logged.
     declareFanout(this.connection, service).catch((error: unknown) => {
       logger.warn(`the source address of this program was not declared: ${String(error)}`);
     });

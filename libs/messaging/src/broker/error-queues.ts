@@ -28,7 +28,7 @@ export interface FailedMessage {
   readonly id: string;
   /** The queue that holds it, e.g. `orders_error`. */
   readonly queue: string;
-  /** The message type that it declares, without namespace; null if it declares none. */
+  /** The type that the message declares, without namespace; null if it declares none. */
   readonly type: string | null;
   /**
    * One of `ERROR_REASONS`, or the broker's own reason (e.g. `delivery-limit`) if the broker moved the
@@ -39,7 +39,7 @@ export interface FailedMessage {
   readonly errorMessage: string | null;
   /** ISO 8601; null when unknown. */
   readonly parkedAt: string | null;
-  /** Number of times it waited in the broker for another attempt. */
+  /** Number of times the message waited in the broker for another attempt. */
   readonly attempts: number;
   readonly body: string;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -54,7 +54,7 @@ export interface ErrorQueue {
 }
 
 type Choice = (message: FailedMessage) => boolean;
-/** Called after each message with the number of messages done so far. */
+/** Called after each chosen message with the number of messages done so far. */
 type Progress = (done: number) => void;
 
 /** The state of a queue. */
@@ -106,8 +106,8 @@ export class ErrorQueues {
 
   /**
    * Returns the state of the queue. A missing queue counts as empty.
-   * @param looksInside whether to read the message at the head. Not for a consumed queue: there each read
-   * counts as a delivery
+   * @param looksInside whether to read the message at the head. Do not set it for a consumed queue, where
+   * each read counts as a delivery
    */
   async state(queue: string, looksInside: boolean): Promise<QueueState> {
     const channel = await this.connection.createChannel();

@@ -44,8 +44,8 @@ interface SocketReader {
 /**
  * Prevents one malicious message from breaking the connection. amqplib decodes header tables recursively, so
  * a table nested thousands of levels deep exhausts the stack. The connection then breaks with all its
- * consumers, and the broker redelivers the message. This guard replaces such a table before it is decoded, by
- * one that says that the headers were dropped.
+ * consumers, and the broker redelivers the message. Before such a table is decoded, this guard replaces it
+ * with a table whose only header says that headers were dropped.
  */
 export function guardHeaders(model: ChannelModel | undefined): void {
   if (model === undefined) return;

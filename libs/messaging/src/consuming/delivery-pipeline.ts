@@ -83,7 +83,8 @@ type Outcome =
 
 /**
  * Handles a delivery: reads it, selects its handler, processes it with retries and responds, or forwards it
- * to where the policy says. A delivery is acknowledged only once it is processed or safely forwarded.
+ * to a retry, error or skipped queue. A delivery is acknowledged only once it is processed or safely
+ * forwarded.
  */
 export class DeliveryPipeline {
   private readonly responses: ResponseSender;
@@ -293,7 +294,7 @@ export class DeliveryPipeline {
     return 'ack';
   }
 
-  /** Makes a message wait in the broker instead of retrying it in the process. */
+  /** Makes a message whose handler timed out wait in the broker, instead of retrying it in the process. */
   private async retryTimeout(
     recognised: Recognised,
     { error, timeouts }: { error: unknown; timeouts: number },
@@ -366,8 +367,8 @@ export class DeliveryPipeline {
       await send(delivery);
     } catch (error) {
       if (isBusFailure(error)) throw error;
-      // Our AMQP client cannot encode headers that the sender's could. The body matters more than the
-      // headers.
+      // The sender's client may have encoded headers or properties that ours cannot. The body matters more,
+      // so it is forwarded without them.
       await send(withoutSenderHeaders(delivery));
     }
   }

@@ -12,7 +12,7 @@ export interface DeliveryContext {
   /** Hash of the message as it was sent, independent of the order of object members. */
   readonly contentHash: string;
   readonly correlationId: string | null;
-  /** To be passed on to every message that this one causes. */
+  /** Conversation id for every message that this message causes. */
   readonly conversationId: string;
 }
 
@@ -36,26 +36,27 @@ export interface QueueOptions {
   /** Name of the durable queue, which all replicas share. */
   readonly queue: string;
   /**
-   * Waits between attempts, in milliseconds, spent in the broker, in one queue per delay. After the last one
-   * the message goes to `<queue>_error`. None unless given.
+   * Waits between attempts, in milliseconds. The message spends each in the broker, in the retry queue for
+   * that delay. After the last one the message goes to `<queue>_error`. None unless given.
    */
   readonly retryDelaysMs?: readonly number[];
   /**
-   * Waits between attempts, in milliseconds, spent in the process before the waits in the broker. At most
-   * 1,000 each, because the delivery is held during a wait. None unless given.
+   * Waits between attempts that precede those in the broker, in milliseconds. The process holds the delivery
+   * during each, so each is at most 1,000. None unless given.
    */
   readonly immediateRetryDelaysMs?: readonly number[];
   /**
-   * Whether a message that fails over an outage is never given up: after the last wait it keeps waiting until
-   * the shared dependency is back. Unless given, true for a queue without `retryDelaysMs`, else false.
+   * Whether a message that fails because of an outage is never given up: after the last wait of the policy it
+   * keeps waiting until the shared dependency is back. Unless given, true for a queue without
+   * `retryDelaysMs`, else false.
    */
   readonly outlastsOutages?: boolean;
   /** Maximum deliveries processed at the same time; 10 unless given. */
   readonly prefetch?: number;
   /**
    * Whether the broker delivers to one consumer at a time. This preserves order: when that consumer is lost,
-   * the next one receives its unsettled deliveries first. An argument of the queue, so it cannot change once
-   * the queue exists.
+   * the next one receives its unsettled deliveries first. This is an argument of the queue, so it cannot
+   * change once the queue exists.
    */
   readonly singleActiveConsumer?: boolean;
 }
@@ -112,9 +113,9 @@ export function selectHandler(
 export const MAX_IMMEDIATE_DELAY_MS = 1_000;
 
 /**
- * Waits, in order, of a message that fails only over an outage, once its policy has no wait left; the last
- * one repeats. First ten of 1 s, because the caller of a command waits about that long for its response.
- * Longer ones follow, which cost little in a long outage.
+ * Waits, in order, of a message that fails because of an outage and has used up the waits of its policy; the
+ * last one repeats. The first ten are 1 s each, because the caller of a command may be waiting for the
+ * response. The later ones are longer, so that a long outage costs little.
  */
 const OUTAGE_DELAYS_MS: readonly number[] = [
   ...Array<number>(10).fill(1_000),
@@ -129,10 +130,10 @@ export type RetryDecision =
   | { readonly action: 'give-up' };
 
 /**
- * Decides about a failed message. It takes the policy's next wait; when none remains, it goes to the error
- * queue. A queue that outlasts outages does not give up messages over one: they are good, so they are retried
- * until the database is back. Source: task messaging spec, Limits ("applies to all exceptions" where a policy
- * is given).
+ * Decides about a failed message. The message gets the policy's next wait; when none remains, it goes to the
+ * error queue. A queue that outlasts outages does not give a message up because of an outage: the message is
+ * good, so it is retried until the database is back. Source: task messaging spec, Limits ("applies to all
+ * exceptions" where a policy is given).
  * @param delivery.attempts how often the message has waited in the broker for another attempt
  * @param delivery.postponements how often it was postponed since then; 0 unless given
  */
@@ -152,9 +153,9 @@ export function decideRetry(delivery: {
 }
 
 /**
- * Returns the wait of a delivery that is postponed through no fault of its own. It uses the waits of an
- * outage, without limit and without counting against the policy. A queue without outage waits uses its
- * shortest retry delay; undefined if it has none.
+ * Returns the wait, in milliseconds, of a delivery that is postponed because its key is busy or its handler
+ * timed out. At a queue that outlasts outages it is a wait for an outage, at other queues the shortest retry
+ * delay; undefined if there is none.
  */
 export function postponementDelayMs(
   policy: Pick<QueueOptions, 'retryDelaysMs' | 'outlastsOutages'>,

@@ -47,7 +47,7 @@ export const ENVELOPE_CONTENT_TYPE = 'application/vnd.masstransit+json';
 /** A message ready to publish, in a form that a table can store. */
 export interface SerializedEnvelope {
   readonly bus: Bus;
-  /** The fanout exchange that it is published to. */
+  /** The fanout exchange that the message is published to. */
   readonly exchange: string;
   /** Whether publishing fails if the message is routed to no queue. */
   readonly needsReceiver: boolean;
@@ -75,7 +75,7 @@ export interface EnvelopeOptions {
   /** Address that responses and faults are sent to. */
   readonly responseAddress?: string | undefined;
   readonly expiresAt?: Date | undefined;
-  /** Exchange or queue named as the sender; it must exist. */
+  /** Exchange or queue named as the sender; it should exist. */
   readonly source?: string | undefined;
   /** The broker's MassTransit address. Without it, addresses use the short form. */
   readonly hostAddress?: string | undefined;

@@ -8,7 +8,7 @@ import {
 } from '@platform/service-defaults';
 import type { SerializedEnvelope } from './create-envelope';
 
-/** MassTransit's name for the W3C `traceparent`, in AMQP headers and in the envelope's. */
+/** MassTransit's name for the W3C `traceparent`, in the headers of AMQP and of the envelope. */
 const MASSTRANSIT_TRACEPARENT = 'MT-Activity-Id';
 
 type Headers = Readonly<Record<string, unknown>>;

@@ -5,15 +5,16 @@ import { boundedHeaders, DROPPED_HEADER } from './sender-headers';
 /** Number of times a message has waited in the broker for another attempt. */
 export const ATTEMPTS_HEADER = 'x-retry-attempts';
 /**
- * Number of postponements since its last attempt, over an outage or a busy key. They do not count as
- * attempts.
+ * Number of times a message was postponed since its last attempt, because of an outage or a busy key.
+ * Postponements do not count as attempts.
  */
 export const POSTPONEMENTS_HEADER = 'x-outage-postponements';
 /**
- * Number of times its handler timed out and it waited in the broker instead of being retried in the process.
+ * Number of times the handler timed out and the message waited in the broker instead of being retried in the
+ * process.
  */
 export const TIMEOUTS_HEADER = 'x-statement-timeouts';
-/** Number of times its response could not be sent. */
+/** Number of times the response to a request could not be sent. */
 export const RESPONSE_TRIES_HEADER = 'x-response-tries';
 /** Exchange of a message's first delivery; a retry arrives through the default exchange. */
 export const EXCHANGE_HEADER = 'x-original-exchange';
@@ -62,8 +63,8 @@ export function postponementsOf(headers: Headers | undefined): number {
 }
 
 /**
- * Returns how often a message waited in the broker instead of being retried in the process; 0 if the header
- * is missing or invalid.
+ * Returns how often the handler timed out and the message waited in the broker instead of being retried in
+ * the process; 0 if the header is missing or invalid.
  */
 export function timeoutsOf(headers: Headers | undefined): number {
   return countIn(headers, TIMEOUTS_HEADER);
@@ -85,7 +86,7 @@ export function originalExchange(message: ConsumeMessage): string {
   return typeof recorded === 'string' && fitsProperty(recorded) ? recorded : message.fields.exchange;
 }
 
-/** Returns the options for publishing the same message again under other headers. */
+/** Returns the options for publishing the same message again with other headers. */
 export function forwardedProperties(
   message: Pick<ConsumeMessage, 'properties'>,
   headers: Headers,

@@ -54,8 +54,8 @@ export class MessageMetrics {
   }
 
   /**
-   * Starts a queue's counters at 0. Prometheus would miss the first increment of a series that starts with
-   * it.
+   * Starts a queue's counters at 0, because Prometheus misses the first increment of a series that does not
+   * exist before it.
    */
   startQueue(queue: string, messages: readonly string[]): void {
     for (const reason of ERROR_REASONS) this.add('errored', { queue, reason }, 0);

@@ -125,8 +125,8 @@ export class MessagePublisher {
   }
 
   /**
-   * Whether the broker confirms a message that is routed to no queue. Distinguishes an unavailable bus from
-   * one unavailable queue.
+   * Whether the broker responds, with a confirm or a refusal, to a message that is routed to no queue.
+   * Distinguishes an unavailable bus from one unavailable queue.
    */
   isResponding(bus: Bus, timeoutMs: number): Promise<boolean> {
     return this.buses.get(bus).isResponding(timeoutMs);

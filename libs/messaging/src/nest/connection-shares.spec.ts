@@ -38,7 +38,7 @@ function shares(max: number) {
 }
 
 describe('the connections that handlers share', () => {
-  it('are for one message of a facility at a time at each queue', async () => {
+  it('serve one message of a facility at a time at each queue', async () => {
     const { start, names, end } = shares(5);
     start('a1', 'generation', { key: '501' });
     start('a2', 'generation', { key: '501' });
@@ -92,7 +92,7 @@ describe('the connections that handlers share', () => {
     expect(connections.waiting).toBe(3);
     end('a1');
     expect(await names()).toContain('a2');
-    // The next message of the key gets the full time before it counts as stalled.
+    // The next message of the key gets a full second before it counts as stalled.
     start('a5', 'generation', { key: '501', canReturn: true });
     start('a6', 'generation', { key: '501', canReturn: true });
     await jest.advanceTimersByTimeAsync(500);

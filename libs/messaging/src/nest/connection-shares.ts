@@ -13,12 +13,13 @@ export interface Claimant {
    */
   readonly key: string | null;
   /**
-   * Whether it can wait in the broker and be redelivered. A delivery that cannot waits here without limit.
+   * Whether the delivery can wait in the broker and be redelivered. If not, it waits in this process without
+   * limit.
    */
   readonly canReturn?: boolean;
   /**
-   * Whether it may be postponed in favour of other keys of its queue. Only for messages whose order does not
-   * matter.
+   * Whether the delivery may be postponed in favour of other keys of its queue. Only for messages whose order
+   * does not matter.
    */
   readonly yieldsToOtherKeys?: boolean;
 }
@@ -34,7 +35,9 @@ const STALLED_AFTER_MS = SECOND_MS;
 const CHECK_MS = 250;
 /** Maximum wait for a row lock, after which a message is postponed. */
 const LOCK_WAIT_MS = 2 * SECOND_MS;
-/** The same limit at a queue with suspect keys: many keys may be locked at once. */
+/**
+ * Maximum wait for a row lock at a queue with suspect keys. Shorter, because many keys may be locked at once.
+ */
 const SHORT_LOCK_WAIT_MS = 250;
 /** Time for which a key is suspected to be locked after one of its messages has waited in vain. */
 const SUSPICION_MS = MINUTE_MS;
@@ -50,15 +53,15 @@ const MAX_COOLDOWNS = 10_000;
  * this many times as long.
  */
 const COOLDOWN_FACTOR = 3;
-/** Maximum cooldown. */
+/** Maximum cooldown, however long the key held a connection. */
 const MAX_COOLDOWN_MS = 2 * SECOND_MS;
 /** Minimum cooldown. A shorter one is skipped, so that short messages keep their order. */
 const MIN_COOLDOWN_MS = 250;
 
 /**
  * Divides the connections that all handlers share, so that stalled messages do not stop the others. A
- * delivery waits here until it may use a connection. Waiting in the pool itself would fail after a while, as
- * in an outage. The rules:
+ * delivery waits here until it may use a connection, because a long wait in the pool itself would fail like
+ * an outage. The rules:
  * - Messages with the same key at one queue run one at a time. While one is stalled, one more waits here and
  *   the others are postponed: a queue delivers only a few at a time, and they would take the places of
  *   messages with other keys.
@@ -86,7 +89,7 @@ export class ConnectionShares {
 
   /**
    * @param max returns the pool's number of connections; called on each use, because the pool is created
-   * later than this
+   * later than this object
    */
   constructor(
     private readonly max: () => number,
@@ -156,7 +159,9 @@ export class ConnectionShares {
     return false;
   }
 
-  /** Whether its key is suspect and a message with a suspect key is already running at its queue. */
+  /**
+   * Whether the claimant's key is suspect and a message with a suspect key is already running at its queue.
+   */
   private isBehindSuspect(claimant: Claimant): boolean {
     if (!claimant.canReturn || !this.isSuspect(claimant)) return false;
     return [...this.running.keys()].some((other) => other.queue === claimant.queue && this.isSuspect(other));
@@ -177,8 +182,8 @@ export class ConnectionShares {
   }
 
   /**
-   * Whether its key is cooling down and other messages of the queue are here. A key that is alone at its
-   * queue continues.
+   * Whether the claimant's key is cooling down and other messages of its queue run or wait here. A key that
+   * is alone at its queue continues.
    */
   private mustCoolDown(claimant: Claimant): boolean {
     const { queue, key, canReturn = false, yieldsToOtherKeys = false } = claimant;
@@ -200,7 +205,10 @@ export class ConnectionShares {
     });
   }
 
-  /** Starts every waiting delivery that may run now: one that ended frees a key and a connection. */
+  /**
+   * Starts every waiting delivery that may run now that another one has ended, which frees a key and a
+   * connection. Postpones those whose key is behind a suspect one.
+   */
   private startNext(): void {
     for (let index = 0; index < this.waiters.length;) {
       const waiter = this.waiters[index];
@@ -242,7 +250,7 @@ export class ConnectionShares {
     }, CHECK_MS).unref();
   }
 
-  /** Whether the running message with its key is stalled. */
+  /** Whether the running message with the claimant's key is stalled. */
   private isStalled({ queue, key }: Claimant): boolean {
     const startedMs = [...this.running].find(([other]) => other.queue === queue && other.key === key)?.[1];
     return startedMs !== undefined && this.clock.monotonicMs() - startedMs > STALLED_AFTER_MS;

@@ -106,7 +106,11 @@ export function planEndpoints(handlers: readonly DiscoveredHandler[]): EndpointP
   return [...plans.values()];
 }
 
-/** Returns the bus and every option of the queue, with defaults filled in, as comparable text. */
+/**
+ * Returns the bus and the options of the queue as text, to compare them. An omitted list of delays equals an
+ * empty one, and an omitted `singleActiveConsumer` equals false.
+ * @throws {Error} for a retry delay in the process of over 1,000 ms
+ */
 function settingsOf(
   bus: Bus,
   {

@@ -15,7 +15,7 @@ export class InboxMessage {
   @Column('text', { name: 'message_name' })
   messageName!: string;
 
-  /** BRIN: only the purge of old rows reads it. */
+  /** A BRIN index, because only the purge of old rows uses it. */
   @Index('inbox_applied_at', { type: 'brin' })
   @Column('timestamptz', { name: 'applied_at', default: () => 'now()' })
   appliedAt!: Date;
@@ -33,8 +33,8 @@ export class InboxMessage {
 }
 
 /**
- * Returns the migrations that create the inbox table in `schema`, for the service's own list. The service's
- * role needs SELECT, INSERT, UPDATE and DELETE on the table.
+ * Returns the migrations that create the inbox table in `schema`, to add to the service's own migrations. The
+ * service's role needs SELECT, INSERT, UPDATE and DELETE on the table.
  * @throws {RangeError} if the schema's name is not a plain identifier
  */
 export function inboxMigrations(schema: string): (new () => MigrationInterface)[] {

@@ -4,7 +4,10 @@ import { ReusedMessageIdError } from '../consuming/handler-errors';
 import { type Claimant, ConnectionShares } from './connection-shares';
 import { InboxMessage } from './inbox.entity';
 
-/** One message at one queue. */
+/**
+ * One message at one queue. `messageName` and `contentHash` show whether another message has used the same
+ * id.
+ */
 export type InboxKey = Pick<InboxMessage, 'queue' | 'messageId' | 'messageName' | 'contentHash'>;
 
 /**
@@ -14,15 +17,15 @@ export type InboxKey = Pick<InboxMessage, 'queue' | 'messageId' | 'messageName' 
 const PURGE_BATCH = 10_000;
 
 /**
- * Hand-written SQL: hot, once per message. Concurrent deliveries of one message wait for each other at the
- * row. The same round trip sets the transaction's `lock_timeout`.
+ * Hand-written SQL, because it runs once per message. Concurrent deliveries of one message wait for each
+ * other at the row. The same round trip sets the transaction's `lock_timeout`.
  */
 const INSERT = `
   INSERT INTO inbox (queue, message_id, message_name, content_hash)
   SELECT $1, $2, $3, $4 FROM set_config('lock_timeout', coalesce($5, current_setting('lock_timeout')), true)
   ON CONFLICT DO NOTHING RETURNING 1`;
 
-/** Hand-written SQL: bounded by LIMIT, which DELETE lacks. */
+/** Hand-written SQL, because DELETE has no LIMIT. */
 const PURGE = `
   WITH purged AS (
     DELETE FROM inbox WHERE ctid = ANY (ARRAY(
@@ -104,7 +107,7 @@ export class InboxRepository {
   }
 }
 
-/** Whether both are the same message. A row of release 1.0.0 has no hash, so only its name is compared. */
+/** Whether both are the same message. A row of release 1.0.0 has no hash, so only the name is compared. */
 function isSame(applied: InboxMessage, { messageName, contentHash }: InboxKey): boolean {
   return applied.messageName === messageName && (applied.contentHash ?? contentHash) === contentHash;
 }

@@ -72,8 +72,8 @@ export interface ServiceDefinition {
 }
 
 /**
- * The root module of the defaults and the service's own module. The defaults come first (see
- * ServiceDefaultsModule).
+ * The application's root module. It imports the defaults and then the service's own module;
+ * ServiceDefaultsModule explains this order.
  */
 class ServiceRootModule {}
 

@@ -115,8 +115,8 @@ const ABSOLUTE = /^https?:\/\/[^/?#]*\/?/i;
  * canonically equivalent "I" and combining dot, it keeps its length. It is the only such character, so
  * parameters come out unchanged in Unicode normal form C.
  *
- * A request may also have an absolute URL as its target (RFC 9112, 3.2.2). Of that, the path and the query
- * are returned.
+ * A request may also have an absolute URL as its target (RFC 9112, 3.2.2). Then only the path and the query
+ * of that URL are returned.
  */
 export function routableUrl(address: string): string {
   const target = address.startsWith('/') ? address : address.replace(ABSOLUTE, '/');

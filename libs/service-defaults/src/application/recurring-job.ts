@@ -19,9 +19,9 @@ export abstract class RecurringJob implements OnApplicationBootstrap, OnApplicat
   private readonly runOutcomes: Counter<'recurring_job' | 'outcome'>;
   private readonly consecutiveFailures: Gauge<'recurring_job'>;
   private timer: NodeJS.Timeout | undefined;
-  /** The current run. */
+  /** The current run; null between runs. */
   private running: Promise<void> | null = null;
-  /** True once the service is stopping. Work in many steps must end after the current one. */
+  /** True once the service is stopping. A run of several steps must then end after its current step. */
   protected stopping = false;
 
   protected constructor(

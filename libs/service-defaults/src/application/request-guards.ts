@@ -17,8 +17,8 @@ interface RequestRules {
 }
 
 /**
- * Adds the hooks. Call it before any route is added, because a route only has the hooks that were added
- * before it.
+ * Adds the hooks that enforce the rules. Call it before any route is added, because a route only has the
+ * hooks that were added before it.
  */
 export function guardRequests(
   instance: FastifyInstance,
@@ -43,8 +43,8 @@ function routeOf(request: FastifyRequest): string {
 }
 
 /**
- * Whether any string in a parsed body, including member names, contains U+0000. Its depth is limited (see
- * `acceptBodies`), so the recursion is safe.
+ * Whether any string in a parsed body, including member names, contains U+0000. `acceptBodies` limits the
+ * depth of a body, so the recursion is safe.
  */
 export function holdsNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes(NUL);

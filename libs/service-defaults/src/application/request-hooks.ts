@@ -30,8 +30,8 @@ interface RequestObservers {
 }
 
 /**
- * Adds the hooks. Call it before any route is added, because a route only has the hooks that were added
- * before it.
+ * Adds the hooks around every request. Call it before any route is added, because a route only has the hooks
+ * that were added before it.
  */
 export function addRequestHooks(
   instance: FastifyInstance,
@@ -59,7 +59,8 @@ export function addRequestHooks(
   addResponseHeaders(instance, health, waiting);
   instance.addHook('onRoute', (route) => {
     const hook = responseHook(String(route.method), route.url, !route.url.startsWith('/health/'));
-    // A HEAD route inherits the hooks of its GET route, so ours is replaced.
+    // A HEAD route inherits the hooks of its GET route. The inherited hook is replaced, so that each request
+    // is observed once.
     route.onResponse = [...hooksOf(route).filter((each) => !ownHooks.has(each)), hook];
   });
   const unmatchedHook = responseHook('*', 'unmatched', true);
@@ -94,9 +95,9 @@ function addResponseHeaders(
     // A response without an ETag is not cached, unless the route says otherwise.
     if (request.method === 'GET' && !reply.hasHeader('etag') && !reply.hasHeader('cache-control'))
       reply.header('cache-control', 'no-store');
-    // Fastify closes the connection after a too large body. A client that sends its whole body first would
-    // then see a broken connection instead of the response. Without the header, Node keeps reading for as
-    // long as a request may take and while the body keeps the minimum rate.
+    // For a body that is too large, Fastify sets `connection: close`. A client that sends its whole body
+    // before it reads would then see a broken connection instead of the response. Without the header, Node
+    // keeps reading, within the time limit of a request and while the body keeps the minimum rate.
     if (!request.raw.complete && reply.hasHeader('connection')) reply.removeHeader('connection');
     // Makes the client send its next request elsewhere, rather than on a connection about to close.
     if (health.isShuttingDown) reply.header('connection', 'close');

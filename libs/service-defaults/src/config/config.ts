@@ -49,8 +49,8 @@ export const serviceConfigShape = {
   /** Maximum time for work in flight, after the grace period. */
   SHUTDOWN_TIMEOUT_MS: z.coerce.number().int().min(100).max(600_000).default(25_000),
   /**
-   * Maximum requests in flight on one connection (pipelining). One more gets 429, and the connection is
-   * closed.
+   * Maximum requests in flight on one connection (pipelining). A further request gets 429, and the connection
+   * is closed.
    */
   HTTP_PIPELINE_LIMIT: z.coerce.number().int().min(1).max(1_000).default(16),
   /**
@@ -59,8 +59,8 @@ export const serviceConfigShape = {
    */
   HTTP_STALL_LIMIT_MS: z.coerce.number().int().min(500).max(600_000).default(10_000),
   /**
-   * Maximum memory in bytes of incomplete request bodies, over all connections. Beyond it, the oldest gets
-   * 503.
+   * Maximum memory in bytes of incomplete request bodies, over all connections. Beyond it, the request with
+   * the oldest body gets 503.
    */
   HTTP_BODY_BYTES_LIMIT: z.coerce
     .number()

@@ -34,7 +34,7 @@ export class ArrivingRequest extends IncomingMessage {
   override push(part: Buffer | null): boolean {
     const { arriving } = this;
     if (part === null) {
-      // An incomplete body must not complete a request.
+      // The body was refused, so its end must not complete the request.
       if (arriving?.isClosing === true) return true;
       arriving?.release();
       // Dropped parts are not buffered.
@@ -81,7 +81,7 @@ export class ArrivingBodies {
 
 /** The body of one request, until it is complete. */
 class ArrivingBody {
-  /** Whether it was refused for its small parts, so that its connection is closing. */
+  /** Whether the body was refused for its small parts, so that its connection is closing. */
   isClosing = false;
   /** Whether further parts are dropped. */
   private isDropped: boolean;
@@ -105,15 +105,15 @@ class ArrivingBody {
     this.parts += 1;
     this.bytes += bytes;
     if (this.parts > FREE_PARTS + this.bytes / BYTES_PER_PART) this.closeConnection();
-    // A last part completes the body at once, so it is not counted. Most bodies have only that one.
+    // The last part completes the body at once, so its memory is not counted. Most bodies have only one part.
     if (!this.isDropped && this.bytes !== this.length) this.hold(bytes + PART_OVERHEAD_BYTES);
     // `makeRoom` may have refused this body.
     return !this.isDropped;
   }
 
   /**
-   * Releases the memory count. Called when the body is complete, refused or responded to, or its connection
-   * has closed.
+   * Subtracts the body from the memory of all bodies. Called when the body is complete, refused or responded
+   * to, or its connection has closed.
    */
   release(): void {
     if (this.heldBytes === 0) return;

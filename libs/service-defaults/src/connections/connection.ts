@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ArrivingRequest } from './arriving-bodies';
 
-/** Minimum rate of a body, on average over a window of the stall limit. */
+/** Minimum rate of a body, averaged over a window as long as the stall limit. */
 const MIN_BODY_BYTES_PER_SECOND = 500;
 
 /** A reason to close a connection. */
@@ -13,7 +13,7 @@ export class Connection {
   inFlight = 0;
   /** Bytes of responses that are not written yet. */
   waitingBytes = 0;
-  /** Whether no further request is accepted on it. */
+  /** Whether the connection accepts no further request. */
   isEnding = false;
   isClosed = false;
   /** The latest request, until its body has arrived. */
@@ -39,13 +39,14 @@ export class Connection {
     if (this.request?.complete === true) this.request = null;
   }
 
-  /** Notes that a part of a large response has been written. */
+  /** Notes that a part of a large response has been written, which counts as progress of the connection. */
   notePart(): void {
     this.writes += 1;
   }
 
   /**
-   * Checks the progress in both directions; called about once a second.
+   * Returns the fault of a connection that makes no progress in one direction, else null. Called about once a
+   * second.
    * @param limitMs maximum time without progress of a write, and window over which a body's rate is measured
    */
   findFault(nowMs: number, limitMs: number): ConnectionFault | null {

@@ -5,8 +5,8 @@ import { PROBLEM_JSON, defaultProblem, renderProblem } from '../problems/problem
 import { newTraceId } from '../tracing/trace-context';
 
 /**
- * Time that a client has to read the response. Sockets are half-open, so without a limit the client could
- * keep its half open for ever.
+ * Time that a client has to read the response. Half-open sockets are allowed, so without a limit the client
+ * could keep its half open for ever.
  */
 const LINGER_MS = SECOND_MS;
 const REQUEST_TIMEOUT = 408;

@@ -66,7 +66,8 @@ export interface HealthReport {
 /** Maximum age of a cached result, counted from the start of its check. */
 const MAX_AGE_MS = 1_000;
 /**
- * The same limit for a check that has never passed, so that a service is ready without delay once it does.
+ * Maximum age of the result of a check that has never passed. Short, so that a service is ready as soon as
+ * the check passes.
  */
 const STARTING_MAX_AGE_MS = 50;
 

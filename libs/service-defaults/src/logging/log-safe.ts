@@ -36,7 +36,7 @@ export function hideTokens(text: string): string {
 }
 
 /**
- * The members of an error that logs show: never a statement's parameters, a row's values, a request or a
+ * An error as it is logged. It has no member for a statement's parameters, a row's values, a request or a
  * response.
  */
 interface LoggedError {
@@ -79,8 +79,8 @@ function messageOf(error: Error, code: unknown): string {
 }
 
 /**
- * Returns the frames of a stack behind the cleaned message, because the stack's first lines repeat the
- * original one.
+ * Returns the cleaned message followed by the frames of the error's stack. The first lines of the stack are
+ * dropped, because they repeat the original message.
  */
 function stackOf(error: Error, message: string): string {
   const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));

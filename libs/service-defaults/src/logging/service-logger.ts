@@ -61,7 +61,8 @@ export class ServiceLogger implements LoggerService {
     };
     const redact = { paths: SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' };
     this.lines = pino({ ...shape, redact, mixin: traceMember }, sink);
-    // A text has no members to redact. It is a hot path: consumers and the relay write one per message.
+    // Text lines have no members to redact. They are a hot path: consumers and the relay write one per
+    // message.
     this.texts = pino({ ...shape, mixin: traceMember }, sink);
     // Request lines are built from safe members only, so redaction would be wasted time.
     this.requests = pino(shape, sink);

@@ -28,8 +28,8 @@ interface JsonSchema {
 const known = new WeakMap<z.ZodType, ListBounds | null>();
 
 /**
- * Returns the first list in `value` that is too long for `schema`. zod validates every member of a list
- * before it checks the length, so a list of 170,000 members would cost all of that work.
+ * Returns the first list in `value` that is too long for `schema`; null if there is none. zod validates every
+ * member of a list before it checks the length, so a list of 170,000 members would cost all of that work.
  */
 export function findOverlongList(schema: z.ZodType, value: unknown): OverlongList | null {
   if (!known.has(schema)) known.set(schema, boundsOfSchema(schema));

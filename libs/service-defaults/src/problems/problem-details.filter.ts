@@ -80,7 +80,7 @@ export class ProblemDetailsFilter implements ExceptionFilter {
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
-    // Nest's own error for an unknown address. A ProblemException of ours is sent as it is.
+    // Nest's own error for an unknown address. A ProblemException of ours is sent unchanged.
     if (request.is404 && error instanceof HttpException && !(error instanceof ProblemException))
       return this.unroutable(request);
     return this.toProblem(error) ?? this.mappers?.toProblem(error) ?? httpProblem(error) ?? { status: 500 };
@@ -96,8 +96,7 @@ export class ProblemDetailsFilter implements ExceptionFilter {
 
   private log(error: unknown, status: number): void {
     if (status === 500) this.logger.error(error);
-    // This response was intended, so its stack trace says nothing; only a cause would be someone else's
-    // error.
+    // A ProblemException without a cause was thrown on purpose, so its stack trace adds nothing.
     else if (status > 500 && error instanceof ProblemException && error.cause === undefined)
       this.logger.warn(`${status}: ${error.message}`);
     else if (status > 500) this.logger.warn(error);

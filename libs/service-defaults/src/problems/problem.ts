@@ -93,7 +93,7 @@ export function httpProblem(error: unknown): Problem | null {
   return isHttp ? defaultProblem(status) : null;
 }
 
-/** Returns the default problem of a status. */
+/** Returns a problem with the status and its text in `DETAILS`, if there is one. */
 export function defaultProblem(status: number): Problem {
   return { status, detail: DETAILS[status] };
 }

@@ -76,7 +76,7 @@ class OtelRecorder implements SpanRecorder {
       links: links.flatMap((link) => (isSpan(link) ? [{ context: spanContextOf(link) }] : [])),
     };
     const open = (under: Context): Span => this.tracer.startSpan(name, options, under);
-    // A trace without a span already has an id, used in logs and problems. The root span takes it.
+    // A trace without a span already has an id, used in logs and problems. The root span takes that id.
     const span = isSpan(parent)
       ? open(otelTrace.setSpanContext(ROOT_CONTEXT, spanContextOf(parent)))
       : this.ids.using(parent.traceId, () => open(ROOT_CONTEXT));

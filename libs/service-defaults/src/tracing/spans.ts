@@ -4,7 +4,7 @@ import type { SpanAttributes, TraceContext, TraceHeaders } from './trace-context
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
 
 /**
- * The options of a span. Names and attributes follow OpenTelemetry's semantic conventions if there is one.
+ * The options of a span. Names and attributes follow OpenTelemetry's semantic conventions where these exist.
  */
 export interface SpanOptions {
   /** Name of low cardinality, without identifiers. */
@@ -17,7 +17,6 @@ export interface SpanOptions {
   readonly links?: readonly TraceContext[];
 }
 
-/** Records spans. */
 export interface SpanRecorder {
   /** Opens a span under `parent`, in its trace. */
   open(parent: TraceContext, options: SpanOptions): TraceContext;

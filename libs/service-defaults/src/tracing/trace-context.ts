@@ -122,9 +122,9 @@ export function traceOf(headers: Readonly<Record<string, unknown>>): TraceContex
 }
 
 /**
- * Returns the headers that propagate a trace (the current one unless given); none outside a trace. A trace
- * without a span must still name one: it uses the first half of its own id, so that all its requests name the
- * same span.
+ * Returns the headers that propagate a trace (the current one unless given); none outside a trace.
+ * `traceparent` must name a span: for a trace without a span it names the first half of the trace id, so that
+ * all requests of the trace name the same span.
  */
 export function traceHeaders(trace: TraceContext | undefined = currentTrace()): TraceHeaders {
   if (trace === undefined) return {};

@@ -42,8 +42,8 @@ function decoded(text: string): string | null {
  */
 export const tracingConfigShape = {
   /**
-   * OTLP/HTTP endpoint. `/v1/traces` is appended to the first; the second is used unchanged and takes
-   * precedence.
+   * OTLP/HTTP endpoint. `/v1/traces` is appended to OTEL_EXPORTER_OTLP_ENDPOINT.
+   * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used unchanged and takes precedence.
    */
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint.optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint.optional(),
