@@ -31,7 +31,7 @@ export const adminConfigSchema = z
     message: 'or DATABASE_URL is required',
   })
   .superRefine((config, context) => {
-    // Most commands need no key.
+    // Checks the keys only if there are any, because most commands need none.
     if (sealingKeys(config).length > 0) checkSealingKeys(config, context);
   });
 

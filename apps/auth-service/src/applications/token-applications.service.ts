@@ -63,7 +63,7 @@ export class TokenApplicationsService {
 
   /**
    * Reads the application of a request before the user is authenticated, so that everything read later is no
-   * older than `readAt`. `permitUnproven` checks it.
+   * older than `readAt`. `permitUnproven` checks the application afterwards.
    */
   async read(applicationKey: string | null | undefined): Promise<ReadApplication> {
     if (applicationKey === null || applicationKey === undefined)

@@ -15,9 +15,9 @@ import { TrustReplay } from './trust-replay.entity';
 const KEPT = `interval '360 seconds'`;
 
 /**
- * SQL: true if a signature dated `signedAt` is young enough that its row, if it was used before, has not been
- * purged. A replica whose clock is behind may accept older signatures as fresh. The 10 s allow for the
- * longest statement.
+ * SQL: true if a signature dated `signedAt` is so young that the row of an earlier use cannot have been
+ * purged. Without this check, a replica whose clock is behind could accept a used signature. The 10 s allow
+ * for the longest statement.
  */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 

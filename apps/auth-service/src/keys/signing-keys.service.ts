@@ -48,8 +48,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     metrics: Metrics,
     health: HealthRegistry,
   ) {
-    // A replica that cannot open the active key, e.g. because it has another sealing key, must receive no
-    // traffic. A roll-out stops at it.
+    // A replica that cannot open the active key, e.g. because it has another sealing key, fails this check.
+    // It gets no traffic, and a roll-out stops there.
     health.addStartupCheck({
       name: 'signing-keys',
       check: async () => (this.current === null ? this.loadOrCreate() : undefined),

@@ -14,7 +14,10 @@ export type Callback = Readonly<Record<string, string>> & { readonly state: stri
 
 /** The signed-in user, and when the sign-in began. */
 export interface ProvenSignOn extends SignedInSubject {
-  /** The database's time when the sign-in began. A revocation after this instant may concern its evidence. */
+  /**
+   * The database's time when the sign-in began. A revocation after this instant may concern the user's
+   * authentication at the provider.
+   */
   evidenceAt: Date;
 }
 

@@ -155,7 +155,7 @@ export async function wrapDigest(name: UnsaltedDigest, digest: string): Promise<
   return `${WRAPPED}${name}${await argon2(digest, ARGON2ID_COST)}`;
 }
 
-/** Whether verifying `hash` includes one argon2id computation, the price of every login. */
+/** Whether verifying `hash` includes an argon2id computation. Every login must include at least one. */
 export function costsArgon2(hash: PasswordHash): boolean {
   return hash.scheme === 'argon2id' || hash.scheme === 'wrapped';
 }
