@@ -128,7 +128,8 @@ export const authConfigSchema = z
     /** Maximum refreshes of one session per hour, over all replicas. 0: no limit. */
     REFRESH_TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(10_000).default(300),
     /**
-     * Maximum live sessions with refresh tokens per user and application. Beyond it, the oldest are ended.
+     * Maximum live sessions with refresh tokens per user and application. Beyond this number, the oldest are
+     * ended.
      */
     SESSIONS_PER_USER: z.coerce.number().int().min(1).max(100_000).default(1_000),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
@@ -212,8 +213,8 @@ export const authConfigSchema = z
       .max(64)
       .default(Math.max(1, availableParallelism() - 1)),
     /**
-     * Maximum logins that wait for a hash. Beyond it a login gets 503; the network with the most waiting
-     * logins is refused first.
+     * Maximum logins that wait for a hash. Beyond this number a login gets 503; the network with the most
+     * waiting logins is refused first.
      */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })

@@ -12,7 +12,8 @@ import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, agentOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
-// Low limits per minute, so that no bucket refills during a test, even on a slow machine.
+// Low limits per minute: a bucket refills by one request in 10 s or 20 s, longer than a burst of requests
+// takes even on a slow machine.
 const PER_ADDRESS = 6;
 const PER_APPLICATION = 3;
 const CARL = { persona: 2, userName: 'carl.customer' };

@@ -126,7 +126,7 @@ describe('limits on revocations, on two replicas', () => {
       const refused = await put('jti/one-more', accessToken);
       expect(refused.status).toBe(429);
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-      // Repeating a stored one takes no further slot.
+      // Setting a stored revocation again takes no further slot.
       expect((await put('jti/j-1', accessToken)).status).toBe(200);
       expect((await put('svc-personid/1002', accessToken)).status).toBe(200);
       await forgetQuotas();
@@ -147,7 +147,7 @@ describe('limits on revocations, on two replicas', () => {
         expect([refused.status, refused.type]).toEqual([429, 'application/problem+json']);
         expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
       }
-      // Repeating a stored one takes no further slot.
+      // Setting a stored revocation again takes no further slot.
       expect((await put(last, caller.accessToken)).status).toBe(200);
       expect(await end(String(claimsOf(another.refreshToken).sid), caller.accessToken)).toBe(204);
       await forgetQuotas();

@@ -255,7 +255,7 @@ describe('limits on one user’s sessions and refresh tokens, on two replicas', 
         expect(retryAfter).toBeLessThanOrEqual(3_600);
       }
       expect(await metric('auth_token_rate_limited_total{by="session"}')).toBe(1);
-      // A lost response can still be repeated, and other sessions are not affected.
+      // A refresh whose response was lost can still be repeated, and other sessions are not affected.
       expect(await refreshed(used)).toBe(token);
       await refreshed((await signIn()).refreshToken);
       await database.query(

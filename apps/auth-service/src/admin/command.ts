@@ -12,7 +12,7 @@ export interface CommandContext {
   dataSource: DataSource;
   /**
    * Returns the box that seals and opens secrets.
-   * @throws {RefusedError} when the environment has no key for it
+   * @throws {RefusedError} when the environment has no sealing key
    */
   secretBox: () => SecretBox;
   /** Reports the progress of a long command while it runs. */

@@ -46,8 +46,8 @@ export function queryOfSubject(text: string): IdentityQuery | null {
 }
 
 /**
- * Whether a store knows the user, or the user has a live session. A user deleted from the stores may have
- * one.
+ * Whether a store knows the user, or the user has a live session. A user deleted from the stores may still
+ * have sessions.
  */
 export async function isKnown(context: CommandContext, owner: SessionOwner): Promise<boolean> {
   if (await new SessionsRepository(context.dataSource).hasLive(owner)) return true;

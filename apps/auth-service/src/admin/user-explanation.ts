@@ -26,7 +26,7 @@ import type { CommandContext } from './command';
 /** The user that the administrator names. */
 export type AskedUser = { userName: string } | { subject: string };
 
-/** A reason that refuses a user, and the sign-ins that it refuses. */
+/** A reason for refusing a user, and the sign-ins that it affects. */
 interface Obstacle {
   blocks: 'every sign-in' | 'password' | 'single sign-on';
   because: string;

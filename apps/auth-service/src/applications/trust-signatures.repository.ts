@@ -68,8 +68,8 @@ export interface TrustSignature {
 }
 
 /**
- * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: by the
- * database's clock too old to tell, because a row of its use may have been purged.
+ * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: so old, by the
+ * database's clock, that the row of an earlier use may have been purged.
  */
 export type SignatureUse = 'first' | 'replayed' | 'stale';
 

@@ -86,7 +86,7 @@ export class IdentityStoresRepository {
   /** @param results the records that each group returned for the query */
   private async followLinks(query: IdentityQuery, results: FoundRecord[][]): Promise<IdentityRecord[]> {
     const found = new Map<string, IdentityRecord>();
-    // For each group, the identifiers that need no further look-up there.
+    // For each group, the identifiers that need no further look-up in that group.
     const exhausted = this.groups.map(() => new Set<string>());
     let lookUps = this.groups.map((_, group) => ({ group, query }));
     while (lookUps.length > 0) {

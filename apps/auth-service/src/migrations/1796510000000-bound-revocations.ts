@@ -62,8 +62,8 @@ const STATEMENTS = [
 ];
 
 /**
- * A separate migration, because a transaction that locks two tables could deadlock with a request that locks
- * them in the opposite order.
+ * Adds the number of refused requests that an audit row represents. A separate migration, because a
+ * transaction that locks two tables could deadlock with a request that locks them in the opposite order.
  */
 export class CountRefusals1796510000050 implements MigrationInterface {
   readonly name = 'CountRefusals1796510000050';

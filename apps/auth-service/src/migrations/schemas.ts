@@ -142,10 +142,10 @@ export const AUTH_SCHEMA = schema(
     // The purges and release 1.0.0 name the partitions.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation, auth.session_revocation TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-    // Insert-only: the service may not even read them.
+    // Insert-only: the service may not even read these audit trails.
     `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
     `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
-    // Only triggers write it, with the owner's privileges.
+    // Only triggers write the trail of administration, with the owner's privileges.
     `REVOKE ALL ON auth.administration_audit FROM ${role}`,
     // Repeats the migration's REVOKE, because a restored database has lost it.
     `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,

@@ -98,11 +98,12 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
   };
 }
 
-/** Maximum age of the provider's metadata when a sign-in is completed. */
+/** Maximum age, in ms, of the provider's metadata when a sign-in is completed. */
 const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
 /**
- * Maximum age when a sign-in is started. Short enough to notice a provider that is down before the user is
- * sent there, and long enough that a flood of sign-ins does not flood the provider.
+ * Maximum age, in ms, of the provider's metadata when a sign-in is started. Short enough to notice a provider
+ * that is down before the user is sent there, and long enough that a flood of sign-ins does not flood the
+ * provider.
  */
 const METADATA_FRESH_MS = SECOND_MS;
 /**

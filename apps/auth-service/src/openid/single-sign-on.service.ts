@@ -48,7 +48,7 @@ export class SingleSignOn {
    * @param cookies the Cookie header
    * @throws {TokenRejected} InvalidRequest when single sign-on is not configured
    * @throws {TokenRateExceeded} when too many sign-ins of the network are waiting
-   * @throws {TooMuchWorkError} when too many are waiting in all
+   * @throws {TooMuchWorkError} when too many sign-ins of all networks together are waiting
    * @throws {IdentityProviderUnavailableError}
    */
   async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {

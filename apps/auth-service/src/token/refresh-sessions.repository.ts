@@ -30,7 +30,7 @@ export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
   sessionId: string | null;
-  /** Id of the asymmetric key that signed it; null for HS256. */
+  /** Id of the asymmetric key that signed the token; null for HS256. */
   keyId: string | null;
 }
 

@@ -115,8 +115,8 @@ export class PasswordsService implements OnModuleInit {
   }
 
   /**
-   * Runs a hash in a slot of the caller's network. Networks get slots in rotation, so a network that floods
-   * the queue delays only itself.
+   * Runs a hash as soon as the network of the request gets a slot. Networks get slots in rotation, so a
+   * network that floods the queue delays only itself.
    */
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {
     try {
