@@ -197,7 +197,7 @@ export class ReloadingKeys implements KeySource {
   private async findNewer(query: KeyQuery): Promise<VerificationKey | null> {
     await this.reloadIfDue();
     const key = this.options.ring.findKey(query);
-    // After a failed reload the key is not known to be absent: it may be newer than the ring.
+    // If the last reload failed, a missing key may exist nevertheless: it may be newer than the loaded keys.
     if (key === null && this.failure !== null)
       throw new TokenVerificationUnavailableError('keys', { cause: this.failure });
     return key;

@@ -12,8 +12,8 @@ import { SessionBoundsRepository } from './session-bounds.repository';
 import type { BoundedStep, SessionsOfUser } from './session-bounds.repository';
 
 /**
- * Maximum sessions, and maximum users, noted for the next run. Further ones are dropped; their next request
- * notes them again.
+ * Maximum sessions, and maximum users, noted for the next run. Further ones are dropped, and noted again at
+ * their next request.
  */
 const MAX_NOTED = 100_000;
 /** Maximum sessions or users that one statement checks. */
