@@ -234,7 +234,7 @@ describe('a trust sign-in with identity stores in a separate database', () => {
     }));
     try {
       await received;
-      // The request's first look-ups in the identity stores complete before these look-ups do.
+      // The request's first look-ups in the identity stores have completed before these.
       const stores = replica.get(IdentityStoresRepository);
       for (let n = 0; n < 10; n += 1) await stores.find({ by: 'user-name', userName: 'nobody' });
       await change();
