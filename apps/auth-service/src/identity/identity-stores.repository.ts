@@ -59,7 +59,7 @@ export class IdentityStoresRepository {
   private readonly groups: readonly StoreGroup[];
   private readonly order: readonly IdentityStoreName[];
 
-  /** @param stores in order of precedence: the first store that has a display name supplies it */
+  /** @param stores in order of precedence: the first store that knows a name supplies it */
   constructor(stores: readonly IdentityStoreRepository[]) {
     this.groups = byDatabase(stores).map(groupOf);
     this.order = stores.map((store) => store.name);

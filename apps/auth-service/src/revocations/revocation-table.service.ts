@@ -27,8 +27,7 @@ export class RevocationTable implements RevocationSource {
   async readPage(from: Date | string, signal?: AbortSignal): Promise<RevocationPage> {
     signal?.throwIfAborted();
     const after = typeof from === 'string' ? readPosition(from) : null;
-    // The time is read before the list, because pollers count back from it. A later time could make them miss
-    // a revocation.
+    // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
     const present = await this.repository.present();
     const since = typeof from === 'string' ? new Date(0) : from;
     const rows = await this.repository.list(since, PAGE_SIZE, after);

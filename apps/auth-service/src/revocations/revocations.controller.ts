@@ -181,8 +181,7 @@ export class RevocationsController {
   ): Promise<Revocation[] | StreamableFile> {
     const after = cursor === undefined ? null : this.readCursor(cursor);
     const listed = domains === undefined ? SPECIFIED_DOMAINS : REVOCATION_DOMAINS;
-    // The time is read before the list, because pollers count back from it. A later time could make them miss
-    // a revocation.
+    // Read before the list. Pollers count back from this time; a later one could make them miss a revocation.
     void reply.header('revocations-as-of', (await this.repository.present()).toISOString());
     const rows = await this.repository.list(minDate, limit ?? WHOLE_LIST_STEP, after, listed);
     const last = rows.at(-1);
