@@ -48,14 +48,14 @@ describe('BoundedWork', () => {
     return { ran, refused };
   }
 
-  it('lets shares take turns, each in order', async () => {
+  it('serves the waiting shares in rotation, each in order', async () => {
     expect(await orderOf(10, ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'])).toEqual({
       ran: ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'],
       refused: [],
     });
   });
 
-  it('refuses the last piece of the share with the longest queue when all places are occupied', async () => {
+  it('refuses the last piece of the share with the longest queue when the queue is full', async () => {
     expect(await orderOf(4, ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'b3', 'c1'])).toEqual({
       ran: ['a1', 'b1', 'c1', 'b2'],
       refused: ['a5 by share', 'a4 by share', 'a3 by share', 'b3 by share', 'a2 by share'],

@@ -23,16 +23,16 @@ interface Waiting {
 
 /**
  * Runs at most `concurrency` pieces of work at once, queues at most `queue`, and refuses the rest. Each piece
- * belongs to a share, e.g. a network. Shares take turns (round robin); within a share the order is FIFO. If
- * the queue is full, the share with the most waiting pieces loses its last one to a share that has fewer.
- * So one share can fill the queue only while no other share needs it.
+ * belongs to a share, e.g. a network. Free slots go to the waiting shares in rotation (round robin); within a
+ * share the order is FIFO. If the queue is full, the share with the most waiting pieces loses its last one to
+ * a share that has fewer. So one share can fill the queue only while no other share needs it.
  */
 export class BoundedWork {
   private running = 0;
   private waitingTotal = 0;
   /**
-   * The waiting pieces by share, in the order of the shares' turns. A share without waiting pieces has no
-   * entry.
+   * The waiting pieces by share; the first share gets the next free slot. A share without waiting pieces has
+   * no entry.
    */
   private readonly shares = new Map<string, Waiting[]>();
 
@@ -46,7 +46,7 @@ export class BoundedWork {
   }
 
   /**
-   * Runs `work` when a place is free.
+   * Runs `work` as soon as one of the `concurrency` slots is free.
    * @throws {TooMuchWorkError} when the queue is full, or when another share takes this work's place in it
    */
   async run<T>(share: string, work: () => Promise<T>): Promise<T> {
@@ -90,8 +90,8 @@ export class BoundedWork {
   }
 
   /**
-   * Starts the next piece of the share whose turn it is, and moves that share to the end of the order. The
-   * piece takes over the place, so `running` changes only if nothing is waiting.
+   * Passes the slot of a finished piece to the next piece of the first share, and moves that share to the end
+   * of the order. If nothing is waiting, frees the slot.
    */
   private leave(): void {
     const [turn] = this.shares;

@@ -128,7 +128,8 @@ export const authConfigSchema = z
     /** Maximum refreshes of one session per hour, over all replicas. 0: no limit. */
     REFRESH_TOKENS_PER_HOUR: z.coerce.number().int().min(0).max(10_000).default(300),
     /**
-     * Maximum live sessions with refresh tokens per user and application. Beyond it, the oldest are ended.
+     * Maximum live sessions with refresh tokens per user and application. Beyond this number, the oldest are
+     * ended.
      */
     SESSIONS_PER_USER: z.coerce.number().int().min(1).max(100_000).default(1_000),
     REVOCATION_WRITE_POLICY: z.enum(['any-token', 'self-or-admin']).default('any-token'),
@@ -137,14 +138,18 @@ export const authConfigSchema = z
      * without an account, revocations of own tokens count too, except of sessions.
      */
     REVOCATIONS_PER_MINUTE: z.coerce.number().int().min(1).max(100_000).default(100),
-    /** Maximum stored revocations of that kind per caller. */
+    /** Maximum stored revocations of tokens of others per caller who is not an administrator. */
     REVOCATIONS_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(10_000),
     /**
-     * Maximum revocations of that kind per minute for all callers of one application together. An application
-     * can name any number of technicians without an account, so a limit per caller does not bound it.
+     * Maximum revocations per minute for all callers of one application together, of the kind that
+     * REVOCATIONS_PER_MINUTE counts. An application can name any number of technicians without an account, so
+     * a limit per caller does not bound it.
      */
     REVOCATIONS_PER_MINUTE_PER_APPLICATION: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
-    /** Maximum stored revocations of that kind for all callers of one application together. */
+    /**
+     * Maximum stored revocations for all callers of one application together, of the kind that
+     * REVOCATIONS_PER_MINUTE counts.
+     */
     REVOCATIONS_PER_APPLICATION: z.coerce.number().int().min(1).max(2_000_000).default(100_000),
     /** Maximum stored revocations of a caller's own single tokens, refresh tokens included. */
     REVOCATIONS_OWN_PER_CALLER: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
@@ -188,7 +193,7 @@ export const authConfigSchema = z
     OPENID_DEFAULT_APPLICATION: z.string().min(1).max(200).optional(),
     /** Maximum sign-ins that wait for their users at a time. Each waits for at most ten minutes. */
     OPENID_WAITING_SIGN_INS: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
-    /** The same limit for one address (IPv6: one /48 network). */
+    /** Maximum sign-ins of one address (IPv6: one /48 network) that wait for their users at a time. */
     OPENID_WAITING_SIGN_INS_PER_ADDRESS: z.coerce.number().int().min(1).max(10_000_000).default(2_000),
     /** Timeout of one request to the provider, in ms. A sign-in sends up to three. */
     OPENID_TIMEOUT_MS: z.coerce.number().int().min(10).max(30_000).default(3_000),
@@ -208,8 +213,8 @@ export const authConfigSchema = z
       .max(64)
       .default(Math.max(1, availableParallelism() - 1)),
     /**
-     * Maximum logins that wait for a hash. Beyond it a login gets 503; the network with the most waiting
-     * logins is refused first.
+     * Maximum logins that wait for a hash. Beyond this number a login gets 503; the network with the most
+     * waiting logins is refused first.
      */
     PASSWORD_HASH_QUEUE: z.coerce.number().int().min(0).max(10_000).default(100),
   })

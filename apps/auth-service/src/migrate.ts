@@ -14,7 +14,8 @@ async function migrate(
 }
 
 async function migrateAll(): Promise<void> {
-  // Reads the whole configuration before the first migration, so that a mistake changes nothing.
+  // Reads the whole configuration before the first migration, so that an invalid setting stops the program
+  // before it changes anything.
   const config = loadConfig(migrationConfigSchema);
   const stores = Object.keys(STORE_SCHEMAS) as Store[];
   await Promise.all(stores.map((store) => migrate(STORE_SCHEMAS[store], storeUrls(config, store), true)));

@@ -41,7 +41,7 @@ describe('the audit trail cannot be avoided or changed', () => {
         expect(answer.status).toBe(500);
         expect(answer.text).not.toContain('eyJ');
       }
-      // A refusal reveals nothing, so its response is unchanged.
+      // A refusal is sent even without its audit row, because it reveals nothing.
       expect((await service.post('/auth/token/trust-simple', trusted({ sharedSecret: 'x' }))).status).toBe(
         401,
       );
@@ -128,8 +128,8 @@ describe('the audit trail cannot be avoided or changed', () => {
        OVERRIDING USER VALUE SELECT now() - days * interval '1 day', 'refresh', 401, 'aged'
        FROM unnest(ARRAY[500, 401, 399, 29]) AS days`,
     );
-    // The purge expects the oldest rows to have the lowest ids. Here they have the highest, so the newer rows
-    // are deleted first.
+    // The purge expects the oldest rows to have the lowest ids. The aged rows have the highest ids, so the
+    // newer rows are deleted first.
     await service.database.query(`DELETE FROM auth.token_audit WHERE detail IS DISTINCT FROM 'aged'`);
     const kept = async (): Promise<number[]> => {
       const rows = await service.database.query<{ days: number }>(

@@ -26,7 +26,7 @@ describe('auth-service', () => {
   beforeAll(async () => {
     customers.answer = { status: 200, body: '[501]' };
     service = await startAuthService({ environment: { CUSTOMERS_SERVICE_URL: await customers.start() } });
-    // A session of a user who is none of those below.
+    // A session of a user other than those below.
     await service.database.query(
       `INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time)
        VALUES ($1, 'personid:1', 'demo-backend', 'password', 2, now())`,

@@ -13,8 +13,8 @@ const NOT_PROVEN: Outcome = { status: 401, reason: 1 };
 const NOT_PERMITTED: Outcome = { status: 401, reason: 8 };
 
 /**
- * The application is allowed only flows that prove it, and refreshes and exchanges of the resulting tokens.
- * The second set adds the code flow, where the proof is optional.
+ * The first set allows only the flows in which the application proves itself, and refreshes and exchanges of
+ * the resulting tokens. The second set adds the code flow, in which the proof is optional.
  */
 describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,bearer,code'])(
   'an application that is allowed %s',
@@ -26,7 +26,7 @@ describe.each(['trust,trust-simple,refresh,bearer', 'trust,trust-simple,refresh,
       service = await startAuthService({
         environment: {
           ...OPENID_CLIENT,
-          // Nothing listens there: refused requests never reach the provider.
+          // Nothing listens on this port, because refused requests never reach the provider.
           OPENID_ISSUER: 'http://127.0.0.1:9',
           OPENID_HTTP_ALLOWED: 'true',
           WINDOWS_AUTHENTICATION: 'trusted-header',

@@ -237,7 +237,7 @@ describe('a confidential application', () => {
       applicationKey: VAULT,
       confidential: true,
     });
-    // Tokens it got before need a proof to be refreshed and exchanged.
+    // Tokens that the application got before need a proof to be refreshed and exchanged.
     expect(outcomeOf(await service.post('/auth/token/refresh', { refreshToken }))).toBe('422/8');
     expect(outcomeOf(await bearerOf(service.post('/auth/token/bearer'), accessToken!))).toBe('401/8');
     expect((await admin.run('applications list')).out).toMatch(/CONFIDENTIAL/);

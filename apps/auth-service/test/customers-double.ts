@@ -8,7 +8,7 @@ type Answer = { status: number; body: string } | 'silence';
 export class CustomersDouble {
   requests: { url: string; authorization: string | undefined }[] = [];
   answer: Answer = { status: 200, body: '[501,502]' };
-  /** Responses for these paths instead of `answer`. */
+  /** Responses by path. Other paths get `answer`. */
   readonly exceptions = new Map<string, Answer>();
   private readonly server: Server = createServer((request, response) => {
     this.requests.push({ url: request.url ?? '', authorization: request.headers.authorization });

@@ -53,7 +53,8 @@ const ADDITIVE = [
 
 /** Specified statuses that cannot occur. */
 const NEVER = new Map([
-  // "authorized" means a valid token. A caller without one gets 401.
+  // In the specification, "authorized" means that the caller has a valid token. A caller without one gets
+  // 401.
   ['GET /auth/revocations/{domain}/{identifier} 403', 'any valid token may read one revocation'],
 ]);
 

@@ -13,7 +13,7 @@ interface Tokens {
 const CARL = { persona: 2, userName: 'carl.customer' };
 
 /**
- * Changes that make a refresh token unusable, and their reversal. The token belongs to user 1001 and
+ * Changes that make a refresh token unusable, and their reversal. The token belongs to person 1001 and
  * application `asked`.
  */
 const ENDINGS: [string, { sql?: string; undo?: string; command?: string; back?: string }][] = [

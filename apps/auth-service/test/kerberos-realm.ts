@@ -22,8 +22,9 @@ const NOBODY = 65_534;
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
 /**
- * Prints a ticket. Given the server's reply on standard input, it verifies the reply. A process of its own,
- * because the native library reads the real environment of its process.
+ * Program of the client. It prints a ticket and, given the server's reply on standard input, verifies the
+ * reply. It runs in a process of its own, because the native library reads the real environment of its
+ * process.
  */
 const CLIENT = `
   const kerberos = require('kerberos');
@@ -115,7 +116,7 @@ export class KerberosRealm {
   /**
    * Returns the environment of a process that accepts tickets. Each replica has its own replay cache, as if
    * on its own machine.
-   * @param clockSkewSeconds how long a ticket stays valid beyond its time
+   * @param clockSkewSeconds time in seconds for which a ticket stays valid after its end
    */
   async acceptorEnvironment(replica: string, clockSkewSeconds = 300): Promise<Record<string, string>> {
     const config = join(this.folder, `krb5-${replica}.conf`);

@@ -23,8 +23,8 @@ interface RefreshResponse extends Tokens {
 }
 
 /**
- * Exceeds the overlap of every validator's polls, and the time in which a rotated refresh token may be
- * presented again.
+ * Time in seconds for which commits are held. It exceeds the overlap of every validator's polls, and the time
+ * in which a rotated refresh token may be presented again.
  */
 const HELD_SECONDS = 62;
 

@@ -25,7 +25,10 @@ describe('a technician of a legacy issuer', () => {
   const revokeSubject = (sub: string, token: string): Promise<number> =>
     revoke(`sub/${encodeURIComponent(subjectOf(sub))}`, token);
 
-  /** Returns 404 if the token is valid. */
+  /**
+   * Returns the status of a request for an unknown revocation: 404 if the token is valid, 401 if it is
+   * revoked.
+   */
   const statusOf = async (token: string): Promise<number> =>
     (await service.get('/auth/revocations/jti/unknown', token)).status;
   const expectRevoked = (token: string): Promise<void> =>

@@ -32,7 +32,7 @@ const KID = 'key-1';
 export class MisbehavingProvider {
   readonly key = generateKeyPairSync('rsa', { modulusLength: 2048 });
   behaviour: Behaviour = {};
-  /** Replace the responses with the metadata and the keys. */
+  /** Replacements for the responses with the metadata and the keys. Null: the normal response. */
   metadata: ((normal: Claims) => Reply) | null = null;
   keys: Reply | null = null;
   /** Paths requested so far. */

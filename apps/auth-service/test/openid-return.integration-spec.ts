@@ -141,7 +141,7 @@ describe('single sign-on that returns to an application, from the first replica 
         `UPDATE auth.application SET allow_administrators = true, allowed_personas = 31 WHERE application_key = 'demo-reports'`,
       ),
     );
-    /** Returns a token. Neither the user nor the application is among those revoked. */
+    /** Returns an access token with which a test revokes another user or the application `demo-backend`. */
     async function tokenOf(userName: string, persona: number): Promise<string> {
       const body = { ...REPORTS, persona, userName };
       const response = await postTo(fixture.first, '/auth/token/trust-simple', body);

@@ -53,7 +53,8 @@ describe('the purge of expired rows', () => {
 
   it('deletes a backlog of every kind in small statements, and a kind that fails does not block the others', async () => {
     const { database } = service;
-    // A statement with more rows might exceed its time limit, and so would every later run.
+    // Makes statements that delete more than 10,000 rows fail. They might exceed the statement timeout in
+    // every run.
     await database.query(`
       CREATE FUNCTION auth.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM removed) > 10000 THEN RAISE 'too many rows in one statement'; END IF;

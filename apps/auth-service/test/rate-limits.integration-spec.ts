@@ -12,7 +12,8 @@ import { administrator } from './admin-fixture';
 import { BACKEND, PASSWORD, REPORTS, agentOf, expectOutcome, postTo, startReplica } from './auth-fixture';
 import { ReplicaPair } from './replica-processes';
 
-// Low limits per minute, so that no bucket refills during a test, even on a slow machine.
+// Low limits per minute: a bucket refills by one request in 10 s or 20 s, longer than a burst of requests
+// takes even on a slow machine.
 const PER_ADDRESS = 6;
 const PER_APPLICATION = 3;
 const CARL = { persona: 2, userName: 'carl.customer' };
@@ -32,7 +33,7 @@ describe('rate limits of the token endpoints', () => {
 
   const trusted = (overrides: object = {}): object => ({ ...BACKEND, ...CARL, ...overrides });
 
-  /** Sends a request to one of the two processes, by turn. */
+  /** Sends a request to the first process if `turn` is even, otherwise to the second. */
   const ask = (turn: number, address: string, body: object, path = 'trust-simple'): Test =>
     postTo(pair.urls[turn % 2]!, `/auth/token/${path}`, body).set('X-Forwarded-For', address);
 
@@ -70,7 +71,7 @@ describe('rate limits of the token endpoints', () => {
         [429, 20 - PER_ADDRESS],
       ]),
     );
-    // The addresses that were merely claimed are not limited.
+    // The addresses in X-Forwarded-For are not limited.
     expect((await ask(0, '198.18.0.1', wrong)).status).toBe(401);
   });
 

@@ -66,8 +66,8 @@ function cellsOfTheTable(): Map<string, Cell> {
 }
 
 /**
- * Cells that no request can reach. The Windows flow is a GET without body or parameters, so it has nothing to
- * be invalid.
+ * Cells that no request can reach. The Windows flow is a GET without body or parameters, so nothing in it
+ * could be invalid.
  */
 const UNREACHABLE = ['windows InvalidRequest 400'];
 

@@ -21,8 +21,8 @@ export interface ReplicaProcess extends RunningProcess {
 }
 
 /**
- * Builds the programs if they are missing. The integration target builds them first; this is for running a
- * single file by hand.
+ * Builds the programs if they are missing. The integration target builds them first; this call is needed only
+ * when a single file is run by hand.
  */
 export async function ensureBuilt(): Promise<void> {
   if (existsSync(AUTH_SERVICE)) return;

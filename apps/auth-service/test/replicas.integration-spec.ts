@@ -140,8 +140,8 @@ describe('two processes of the built service on one database', () => {
   });
 
   it.each<[string, (tokens: Tokens) => string]>([
-    // Revocations that count by the second are kept apart, because a user who signs in right after one gets a
-    // token dated a second later.
+    // Revocations that cover tokens by issue date do not follow one another directly, because a user who
+    // signs in right after one gets a token dated a second later.
     ['a subject', () => 'sub/personid:1003'],
     ['a token', ({ accessToken }) => `token/${String(claimsOf(accessToken).jti)}`],
     ['a session', ({ accessToken }) => `sid/${String(claimsOf(accessToken).sid)}`],

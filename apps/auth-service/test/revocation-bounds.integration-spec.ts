@@ -126,7 +126,7 @@ describe('limits on revocations, on two replicas', () => {
       const refused = await put('jti/one-more', accessToken);
       expect(refused.status).toBe(429);
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-      // Repeating a stored one takes no further slot.
+      // Setting a stored revocation again takes no further slot.
       expect((await put('jti/j-1', accessToken)).status).toBe(200);
       expect((await put('svc-personid/1002', accessToken)).status).toBe(200);
       await forgetQuotas();
@@ -147,7 +147,7 @@ describe('limits on revocations, on two replicas', () => {
         expect([refused.status, refused.type]).toEqual([429, 'application/problem+json']);
         expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
       }
-      // Repeating a stored one takes no further slot.
+      // Setting a stored revocation again takes no further slot.
       expect((await put(last, caller.accessToken)).status).toBe(200);
       expect(await end(String(claimsOf(another.refreshToken).sid), caller.accessToken)).toBe(204);
       await forgetQuotas();
@@ -223,7 +223,7 @@ describe('limits on revocations, on two replicas', () => {
     const { accessToken: rita } = await signIn('rita.resident', 8);
     const login = { ...BACKEND, persona: 2, userName: 'carl.customer' };
     let isOver = false;
-    // Revokes each identifier every other second, just before a waiting sign-in continues.
+    // Sends a revocation every second, for each identifier in turn, just before a waiting sign-in continues.
     const attack = (async () => {
       const sent: Promise<number>[] = [];
       for (let turn = 0; !isOver; turn += 1, await until(500)) {
@@ -268,7 +268,7 @@ describe('limits on revocations, on two replicas', () => {
 
   it('by an administrator interrupt a sign-in of that user with an explanation', async () => {
     const login = { ...BACKEND, persona: 8, userName: 'rita.resident' };
-    // Repeated if the second of the first revocation was over before the sign-in saw it.
+    // Tries again if the second of the first revocation was over before the sign-in saw it.
     const { headers, body } = await eventually(async () => {
       await put('svc-personid/1003', ivy);
       let isOver = false;
@@ -300,7 +300,7 @@ describe('limits on revocations, on two replicas', () => {
         );
         expect(row!.waiting).toBe(1);
       });
-      // Makes sure that this is a later second than the revocation's.
+      // Waits for a later second than that of the revocation's date.
       await until(0);
       const renewed = await refresh(before);
       expect(renewed.rejectionReason).toBe(0);

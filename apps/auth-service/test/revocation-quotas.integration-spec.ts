@@ -97,7 +97,7 @@ describe('quotas of revocations of other users, on two replicas', () => {
     expect((await put(one!, own)).status).toBe(200);
     const refused = await put(other!);
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '3600']);
-    // Repeating a stored one takes no further slot.
+    // Setting a stored revocation again takes no further slot.
     expect((await put(other!, 'jti/j-2')).status).toBe(200);
   });
 

@@ -173,7 +173,7 @@ describe('a sign-in that is in progress during a revocation', () => {
         applicationKey,
       ]);
     const backendAdmin = await tokenOf('gina.global', BACKEND);
-    // Repeated if the second was over too early, or the secret was gone before it was read.
+    // Tries again if the second was over too early, or the secret was gone before it was read.
     await eventually(async () => {
       await expire('NULL');
       await revoke('svc-personid/1001', backendAdmin);

@@ -61,7 +61,7 @@ const sessions = (rows: number): readonly string[] => [
   `INSERT INTO auth.refresh_token (jti, family_id, issued_at, expires_at)
    SELECT ${uuid(`n + ${String(rows)}`)}, ${uuid('n')}, at, at + interval '365 days'
    FROM generate_series(1, ${String(rows)}) AS n, LATERAL (SELECT now() - interval '50 days' AS at) AS issued`,
-  // Then as many sessions of one owner: every other one has ended, and the rest are revoked by their subject.
+  // Adds as many sessions of one owner: every other one has ended, and the rest are revoked by their subject.
   // The last statement gives the last session as many used tokens as there are sessions.
   `WITH family AS (
      INSERT INTO auth.refresh_family (family_id, subject, application_key, flow, persona_limit, auth_time, created_at, revoked_at)

@@ -21,7 +21,7 @@ const of = Array.from({ length: 20 }, (_, n) => 100 + n);
 /** Statements that keep the sessions of one user within bounds. */
 export const sessionBoundStatements = (rows: number): readonly HotStatement<DataSource>[] => [
   {
-    // The session with as many used tokens as there are sessions.
+    // Finds the session that has as many used tokens as there are sessions.
     name: 'find the session that was refreshed most',
     pages: 120,
     prepared: true,

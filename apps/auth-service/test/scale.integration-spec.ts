@@ -335,7 +335,7 @@ const REVOCATIONS: readonly HotStatement<DataSource>[] = [
       }),
   },
   {
-    // The session with as many used tokens as there are sessions.
+    // The listed session has as many used tokens as there are sessions.
     name: 'list the sessions of a person',
     pages: 80,
     work: async (d) => {

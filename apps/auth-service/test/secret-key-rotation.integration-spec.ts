@@ -152,8 +152,8 @@ describe('re-encrypting every secret', () => {
   afterEach(() => database.drop());
 
   it('misses none that was concurrently updated or sealed with the old key', async () => {
-    // Frees space at the start of the table. Each batch that is written moves another row there, behind a
-    // scan in physical order.
+    // Frees space at the start of the table. Each written batch moves another row there. A scan in physical
+    // order that is past that place would miss the row.
     await database.query(
       `DELETE FROM auth.application_secret WHERE application_key IN ('bulk-0', 'bulk-1', 'bulk-2')`,
     );

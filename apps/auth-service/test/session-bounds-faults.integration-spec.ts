@@ -85,7 +85,8 @@ describe('sessions that one run failed to bound are bounded by the next, without
   ])('%s, while other sessions are bounded', async (_, fault) => {
     const sids = [await openOversized(), await openOversized(), await openOversized()];
     await failDeletes(fault, `WHEN (OLD.family_id = '${sids[0]!}')`);
-    // The session after it may have got the lost connection. It is the first one of the next run.
+    // The session after the failing one may have failed too, on the lost connection. The next run tries that
+    // session first.
     for (let run = 0; run < 2; run += 1) await expect(bound()).rejects.toThrow('not bounded');
     expect(await tokensOf(sids)).toEqual([302, 100, 100]);
     expect(await liveSessions()).toBe(SESSIONS_PER_USER);

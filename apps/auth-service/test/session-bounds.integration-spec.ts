@@ -48,7 +48,8 @@ describe('limits on one user’s sessions and refresh tokens, on two replicas', 
       await startReplica(database.url, { environment: ENVIRONMENT }),
       await startReplica(database.url, { environment: ENVIRONMENT }),
     ];
-    // A statement with more rows might exceed its time limit.
+    // Makes statements that delete more than 10,000 rows fail, because they might exceed the statement
+    // timeout.
     await database.query(`
       CREATE FUNCTION auth.refuse_large() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF (SELECT count(*) FROM removed) > 10000 THEN RAISE 'too many rows in one statement'; END IF;
@@ -169,7 +170,7 @@ describe('limits on one user’s sessions and refresh tokens, on two replicas', 
       await late.connect();
       await late.query('BEGIN');
       const { rows } = await late.query<{ xid: string }>('SELECT pg_current_xact_id()::text AS xid');
-      // A client's view of a rotation that began two hours ago and committed a moment ago.
+      // Makes the oldest token look rotated two hours ago by a transaction that has not ended yet.
       const held = await oldestOf(sid);
       await database.query('UPDATE auth.refresh_token SET rotated_in = $2 WHERE jti = $1', [
         claimsOf(held).jti,
@@ -254,7 +255,7 @@ describe('limits on one user’s sessions and refresh tokens, on two replicas', 
         expect(retryAfter).toBeLessThanOrEqual(3_600);
       }
       expect(await metric('auth_token_rate_limited_total{by="session"}')).toBe(1);
-      // A lost response can still be repeated, and other sessions are not affected.
+      // A refresh whose response was lost can still be repeated, and other sessions are not affected.
       expect(await refreshed(used)).toBe(token);
       await refreshed((await signIn()).refreshToken);
       await database.query(

@@ -204,7 +204,7 @@ describe('sessions', () => {
     expect(await listed(after)).toEqual([sids[0], sids[3]]);
     for (const name of ['userid:9100', 'personid:1002'])
       expect((await service.put(`/auth/revocations/sub/${name}`, after.accessToken)).status).toBe(200);
-    // But not another user's sessions.
+    // Another user can neither end nor list these sessions.
     const carl = await signIn('carl.customer');
     expect(await end(sids[3]!, carl.accessToken)).toBe(404);
     expect(await listed(carl)).toEqual([]);
@@ -357,8 +357,8 @@ describe('sessions', () => {
       let revocations = 0;
       for (; Math.floor((Date.now() + 50) / 1_000) === second; revocations += 1) await revoke();
       const { status, body } = await underWay;
-      // The sign-in needs three round trips before it waits. With fewer revocations it may have come after
-      // the last one.
+      // The sign-in needs three round trips before it waits. With fewer than ten revocations, the last one
+      // may have preceded the wait.
       if (revocations < 10) continue;
       tried += 1;
       if (status === 200) expect((await exchange(body as Tokens)).rejectionReason).toBe(6);

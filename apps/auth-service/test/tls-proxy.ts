@@ -13,7 +13,7 @@ import type { Certificate } from './self-signed-certificate';
 export class TlsProxy {
   /** The URL to which requests are forwarded. It may change, and may be set after the start. */
   target = '';
-  /** Headers that override those it would send. */
+  /** Headers that override those of the proxy. */
   headers: Record<string, string> = {};
 
   private constructor(

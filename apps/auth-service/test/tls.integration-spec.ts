@@ -92,7 +92,8 @@ describe('behind a proxy that terminates TLS, configured as in production', () =
     expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
     await other.initiate(front.url);
     expect(outcome(await other.complete(front.url, fields))).toEqual(NO_SUCH_SIGN_IN);
-    // The cookie name of plain http, which any host of the domain could set, is not accepted here.
+    // Under the name used with plain http, any host of the domain could set the cookie, so that name is not
+    // accepted here.
     const [secret] = (await initiate()).headers.getSetCookie();
     const planted = { cookie: `openid-browser=${/=([\w-]{43})/.exec(secret ?? '')?.[1] ?? ''}` };
     expect(outcome(await new StrictBrowser().complete(front.url, fields, { headers: planted }))).toEqual(

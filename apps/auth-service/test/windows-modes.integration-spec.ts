@@ -133,7 +133,7 @@ describe('Windows authentication by a trusted proxy', () => {
             .set({ ...headers, 'X-Application-Key': 'demo-backend' })
         ).status,
       ).toBe(204);
-    // The additional row belongs to the request that ends the wait.
+    // The one additional audit row is that of the refused request that `rowsAfter` sends.
     expect(await rowsAfter('after-all-heads')).toEqual([audited! + 1, sessions]);
     expect((await service.post(WINAUTH, {})).status).toBe(405);
   });

@@ -31,7 +31,7 @@ export const adminConfigSchema = z
     message: 'or DATABASE_URL is required',
   })
   .superRefine((config, context) => {
-    // Most commands need no key.
+    // Checks the keys only if there are any, because most commands need none.
     if (sealingKeys(config).length > 0) checkSealingKeys(config, context);
   });
 
@@ -69,7 +69,7 @@ export async function administer(
   };
   const showHelp = (text: string): void => {
     help = Promise.resolve(output.out(text));
-    // The rejection is handled in helpShown; this only avoids an unhandled rejection until then.
+    // helpShown handles the rejection. Until it does, this handler prevents an unhandled rejection.
     help.catch(() => undefined);
   };
   const program = administrationProgram({ out: showHelp }, async (work) => {

@@ -230,7 +230,7 @@ function addRotateSecret(group: Command, run: RunCommand): void {
         await new ApplicationsRepository(dataSource).changeSecrets(
           applicationKey,
           (unexpired) => rotateSecret(unexpired, rotation),
-          // Before the commit, as in create.
+          // Shows the secret before the commit, as when an application is created.
           (changed) => show((result = rotated(applicationKey, sharedSecret, changed))),
         );
         return result!;

@@ -24,15 +24,15 @@ export interface SecretRotation {
   sealed: Buffer;
   /** Null: the previous secret stays valid. */
   previousExpiresInSeconds: number | null;
-  /** Whether to expire the secrets that would no longer count. */
+  /** Whether to expire every secret that is not among the newest two after the rotation. */
   force: boolean;
 }
 
 /**
- * Adds a secret. Only the newest two count, so adding a third needs `force`, because it disables the oldest.
- * No expiry is postponed.
+ * Adds a secret. An application has at most two accepted secrets, so adding a third needs `force` and expires
+ * the oldest at once. Never postpones the expiry of a secret.
  * @param unexpired newest first; null if the application is unknown
- * @throws {RefusedError}
+ * @throws {RefusedError} if the application is unknown, or `force` is needed
  */
 export function rotateSecret(
   unexpired: readonly UnexpiredSecret[] | null,
@@ -53,10 +53,10 @@ export function rotateSecret(
 }
 
 /**
- * Lets one version expire. It needs `force` if the application would then, or after the other secrets expire,
- * have no secret left, or if it would postpone the version's expiry.
+ * Sets the expiry of one version. Needs `force` to postpone it, or if no other secret of the application
+ * stays valid without an expiry.
  * @param unexpired newest first; null if the application is unknown
- * @throws {RefusedError}
+ * @throws {RefusedError} if the application or the version is unknown, or `force` is needed
  */
 export function expireSecret(
   unexpired: readonly UnexpiredSecret[] | null,

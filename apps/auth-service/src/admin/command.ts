@@ -12,14 +12,14 @@ export interface CommandContext {
   dataSource: DataSource;
   /**
    * Returns the box that seals and opens secrets.
-   * @throws {RefusedError} when the environment has no key for it
+   * @throws {RefusedError} when the environment has no sealing key
    */
   secretBox: () => SecretBox;
   /** Reports the progress of a long command while it runs. */
   progress: (text: string) => void;
   /**
-   * Prints the result at once, for a command that must not commit a secret that nobody has seen. It is not
-   * printed again.
+   * Prints the result before the command ends, so that a secret is committed only if it could be printed. The
+   * result is not printed again.
    * @throws {CommandError} when it cannot be written
    */
   show: (result: CommandResult) => Promise<void>;

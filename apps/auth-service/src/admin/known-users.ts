@@ -45,7 +45,10 @@ export function queryOfSubject(text: string): IdentityQuery | null {
   }
 }
 
-/** Whether a store knows the user or they have a live session: a user may be gone from the stores. */
+/**
+ * Whether a store knows the user, or the user has a live session. A user deleted from the stores may still
+ * have sessions.
+ */
 export async function isKnown(context: CommandContext, owner: SessionOwner): Promise<boolean> {
   if (await new SessionsRepository(context.dataSource).hasLive(owner)) return true;
   const query =

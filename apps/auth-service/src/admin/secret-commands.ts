@@ -60,7 +60,7 @@ async function checkAll(context: CommandContext, batch: number): Promise<Command
  * Seals every secret of a kind with the first key, in passes. A secret that the service changes after it was
  * read is left to the next pass.
  * @returns the number of secrets sealed
- * @throws {RefusedError} if new ones still appear after the last pass
+ * @throws {RefusedError} if secrets sealed with another key still appear after the last pass
  */
 async function moveAll(kind: SealedKind, context: CommandContext, batch: number): Promise<number> {
   const { dataSource, progress } = context;

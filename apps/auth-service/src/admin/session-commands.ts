@@ -8,8 +8,9 @@ import { LIMIT, RefusedError, columns, printableUpTo } from './command';
 import type { RunCommand } from './command';
 
 /**
- * Upper bound in seconds on a session's lifetime. The real end is in its tokens. Only sessions from before
- * 0.3.0 may be listed beyond their end.
+ * Maximum age of a listed session in seconds, counted from the sign-in. The command does not know the
+ * REFRESH_MAX_AGE of the service. Since release 0.3.0 the expiry of the tokens includes that limit, so only
+ * older sessions may be listed beyond their end.
  */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 

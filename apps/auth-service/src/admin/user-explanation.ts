@@ -26,7 +26,7 @@ import type { CommandContext } from './command';
 /** The user that the administrator names. */
 export type AskedUser = { userName: string } | { subject: string };
 
-/** A reason that refuses a user, and the sign-ins that it refuses. */
+/** A reason for refusing a user, and the sign-ins that it affects. */
 interface Obstacle {
   blocks: 'every sign-in' | 'password' | 'single sign-on';
   because: string;
@@ -61,12 +61,12 @@ export interface UserExplanation {
   sessions: Omit<SessionRow, 'position'>[];
 }
 
-/** Upper bound in seconds on a session's lifetime; see `sessions list`. */
+/** Maximum age of a listed session in seconds; see `sessions list`. */
 const MAX_AGE_SECONDS = 366 * 24 * 60 * 60;
 
 /**
  * Reads every store, as a sign-in does, and the tables that can refuse a sign-in. Read-only.
- * @param shown since when to list attempts, and at most how many attempts and sessions
+ * @param shown `since`: the earliest date of listed attempts; `limit`: maximum attempts, and maximum sessions
  */
 export async function explainUser(
   asked: AskedUser,

@@ -10,8 +10,8 @@ import type { EnabledApplication } from './applications.repository';
 
 const STAND_IN_PURPOSE = 'stand-in';
 /**
- * Logs an unreadable secret at most once in this time, because anyone can trigger the attempt by naming its
- * application.
+ * Minimum time in ms between two log lines about one unreadable secret, because anyone can cause them by
+ * naming its application.
  */
 const LOG_INTERVAL_MS = 10 * MINUTE_MS;
 
@@ -42,8 +42,8 @@ export class ApplicationProofs {
   }
 
   /**
-   * Whether the proof matches a secret of this application. An unknown application (null) takes as long, and
-   * never matches.
+   * Whether the proof matches a secret of this application. The check of an unknown application (null) takes
+   * as long, and returns false.
    */
   proves(application: EnabledApplication | null, proof: Proof): boolean {
     const proven = isProven(proof, this.liveSecrets(application));
@@ -51,8 +51,8 @@ export class ApplicationProofs {
   }
 
   /**
-   * Whether a request without a proof may act for this application. A confidential application always needs
-   * one, in every flow.
+   * Whether a request without a proof may act for this application. A confidential application needs a proof
+   * in every flow.
    */
   mayOmitProof(application: Pick<Application, 'confidential'>): boolean {
     return !application.confidential;

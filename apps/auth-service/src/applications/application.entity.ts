@@ -19,24 +19,27 @@ export class ApplicationEntity {
   @Column({ name: 'allowed_personas', type: 'integer' })
   allowedPersonas!: Personas;
 
-  /** Whether it may hold refresh tokens; the specification calls that an "authorized application". */
+  /**
+   * Whether the application may get refresh tokens; the specification calls it an "authorized application".
+   */
   @Column({ name: 'allow_refresh', type: 'boolean' })
   allowRefresh!: boolean;
 
   /**
-   * Whether its tokens may carry the customer administrator role, even if it may not request every persona.
+   * Whether the application's tokens may carry the customer administrator role even if it may not request
+   * every persona.
    */
   @Column({ name: 'allow_administrators', type: 'boolean', default: false })
   allowAdministrators!: boolean;
 
-  /** Whether it must prove itself in every flow to get tokens. */
+  /** Whether the application gets tokens only with a proof of itself, in every flow. */
   @Column({ type: 'boolean', default: false })
   confidential!: boolean;
 
   @Column({ name: 'allowed_flows', type: 'text', array: true })
   allowedFlows!: string[];
 
-  /** Folded names of the users for whom it may get tokens. Null: any user. */
+  /** Folded names of the users for whom the application may get tokens. Null: any user. */
   @Column({ name: 'allowed_subjects', type: 'text', array: true, nullable: true })
   allowedSubjects!: string[] | null;
 

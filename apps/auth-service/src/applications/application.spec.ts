@@ -27,7 +27,7 @@ describe('application proof', () => {
   ])('never matches %s', (_, live) => {
     for (const given of ['', 'dummy', 'dummy'.repeat(9).slice(0, 44)].map(bytes))
       expect(isProven({ given }, live)).toBe(false);
-    // Nor does the stand-in for the missing secret match, whatever its value.
+    // The stand-in for the missing secret does not match either, whatever its value.
     const seen: Buffer[] = [];
     isProven({ given: bytes(''), expectedOf: (secret) => (seen.push(secret), secret) }, live);
     for (const given of seen) expect(isProven({ given }, live)).toBe(false);

@@ -9,14 +9,17 @@ export interface Application extends Pick<
   'applicationKey' | 'allowedPersonas' | 'allowAdministrators' | 'allowRefresh' | 'confidential'
 > {
   allowedFlows: readonly string[];
-  /** Folded names of the users for whom it may get tokens. Null: any user. */
+  /** Folded names of the users for whom the application may get tokens. Null: any user. */
   allowedSubjects: readonly string[] | null;
 }
 
 /** Maximum distance in seconds between a request's timestamp and now, in the past or the future. */
 const TRUST_MAX_AGE_SECONDS = 300;
 
-/** Number of live secrets that count. Two allow a secret to be replaced without an outage. */
+/**
+ * Maximum secrets of an application that are accepted: the newest unexpired ones. Two allow a secret to be
+ * replaced without an outage.
+ */
 export const LIVE_SECRETS = 2;
 
 /**
@@ -71,7 +74,8 @@ export function isFreshTimestamp(timestamp: Date, now: Date): boolean {
 /**
  * Whether the application's tokens may carry the customer administrator role. That role lets a customer do
  * nearly everything that an internal partner may, so an application limited to some personas does not get it
- * by default. Null: the request names no application, so there is no limit.
+ * by default.
+ * @param application null: the request names no application, so there is no limit
  */
 export function mayHaveAdministrators(
   application: Pick<Application, 'allowedPersonas' | 'allowAdministrators'> | null,

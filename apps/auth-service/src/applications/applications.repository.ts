@@ -11,9 +11,9 @@ import { ApplicationEntity, ApplicationSecretEntity } from './application.entity
 /** An enabled application with its live secrets, still sealed, newest first. */
 export interface EnabledApplication extends Application {
   sealedSecrets: Buffer[];
-  /** The versions of the secrets, in the same order. */
+  /** The versions of the secrets, in the order of `sealedSecrets`. */
   secretVersions: number[];
-  /** The database's time at the start of this read. */
+  /** The database's time at the start of the statement that read the application. */
   readAt: Date;
 }
 

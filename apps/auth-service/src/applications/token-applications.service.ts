@@ -63,7 +63,7 @@ export class TokenApplicationsService {
 
   /**
    * Reads the application of a request before the user is authenticated, so that everything read later is no
-   * older than `readAt`. `permitUnproven` checks it.
+   * older than `readAt`. `permitUnproven` checks the application afterwards.
    */
   async read(applicationKey: string | null | undefined): Promise<ReadApplication> {
     if (applicationKey === null || applicationKey === undefined)
@@ -73,8 +73,8 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Checks an application that `read` has returned, as `findUnproven` does.
-   * @returns the time before it was read
+   * Applies the checks of `findUnproven` to an application that `read` has returned.
+   * @returns `readAt`: the database's time before the application was read
    * @throws {TokenRejected} InvalidGrant
    */
   permitUnproven(flow: TokenFlow, { application, readAt }: ReadApplication): Date {
@@ -84,7 +84,7 @@ export class TokenApplicationsService {
   }
 
   /**
-   * Refuses an application that may not use this flow. Requires no proof of it.
+   * Refuses an application that may not use this flow. Does not require a proof.
    * @throws {TokenRejected} InvalidGrant
    */
   async assertPermitted(flow: TokenFlow, applicationKey: string): Promise<void> {

@@ -15,9 +15,9 @@ import { TrustReplay } from './trust-replay.entity';
 const KEPT = `interval '360 seconds'`;
 
 /**
- * SQL: true if a signature dated `signedAt` is young enough that its row, if it was used before, has not been
- * purged. A replica whose clock is behind may accept older signatures as fresh. The 10 s allow for the
- * longest statement.
+ * SQL: true if a signature dated `signedAt` is so young that the row of an earlier use cannot have been
+ * purged. Without this check, a replica whose clock is behind could accept a used signature. The 10 s allow
+ * for the longest statement.
  */
 const isKept = (signedAt: string): string => `${signedAt} >= now() - ${KEPT} + interval '10 seconds'`;
 
@@ -68,8 +68,8 @@ export interface TrustSignature {
 }
 
 /**
- * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: by the
- * database's clock too old to tell, because a row of its use may have been purged.
+ * The outcome of using a signature. `first`: recorded now; `replayed`: used before; `stale`: so old, by the
+ * database's clock, that the row of an earlier use may have been purged.
  */
 export type SignatureUse = 'first' | 'replayed' | 'stale';
 

@@ -1,9 +1,9 @@
 import { CLOCK_STEP_SECONDS } from '@platform/database';
 
 /**
- * Maximum seconds that the newest issue may lie in the future of the database's clock and still count. If it
- * lies further ahead, the clock was wrong when those tokens were issued; a revocation with that date would
- * lock its user out until then.
+ * Maximum seconds by which the newest issue may be ahead of the database's clock. If it is further ahead, it
+ * is ignored: the clock was wrong when those tokens were issued, and a revocation with that date would lock
+ * its user out until then.
  */
 const BELIEVED_SECONDS = CLOCK_STEP_SECONDS;
 

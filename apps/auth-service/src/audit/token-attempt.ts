@@ -23,7 +23,8 @@ export interface TokenAttempt {
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /**
- * Maximum stored length of a user name. Longer input is more likely a password typed into the wrong field.
+ * Maximum stored length of a user name, in code points; the rest is cut off. Longer input may be a password
+ * typed into the wrong field, so no more of it is stored.
  */
 const AUDITED_NAME_LENGTH = 64;
 const DETAIL_LENGTH = 200;

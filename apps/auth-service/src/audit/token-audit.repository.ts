@@ -50,7 +50,9 @@ const INSERT_TOKEN_AUDITS = `
   FROM json_to_recordset($1::json) AS entry(${ISSUE_AUDIT_FIELDS}, status smallint, reason smallint, detail text,
     "ageMs" double precision) CROSS JOIN (SELECT count(*) FROM noted) AS noted`;
 
-/** Refusals of one network in one minute that get a row each. Further ones are only counted. */
+/**
+ * Maximum refusals of one network in one minute that get a row of their own. Further ones are only counted.
+ */
 const REFUSALS_IN_FULL = 60;
 
 // Hand-written SQL: up to 500 rows in one statement, each dated back by its `ageMs`. All replicas share one
@@ -86,8 +88,8 @@ const INSERT_REFUSALS = `
   WHERE counted.refusals - entry.of_batch + entry.nth <= ${String(REFUSALS_IN_FULL)}
   ORDER BY entry.position`;
 
-// Runs for minutes that ended more than a minute ago, so that the last batches of all replicas are included.
-// A later batch starts a new count.
+// Reads the counts of minutes that ended more than a minute ago, so that they include the last batches of all
+// replicas. A batch that is even later starts a new count.
 const WRITE_REFUSAL_COUNTS = `
   WITH over AS (
     DELETE FROM auth.refusal_count WHERE (network, minute) IN (

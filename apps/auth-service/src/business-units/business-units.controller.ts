@@ -114,7 +114,7 @@ export class BusinessUnitsController {
     return this.customers.get(path, caller.token, facilityIds);
   }
 
-  /** Sends the bare integer itself, because Nest would not send it as JSON. */
+  /** Writes the bare integer to the reply, because Nest would not send it as JSON. */
   @Get()
   @ApiOperation({
     operationId: 'findBusinessUnitByPlt',

@@ -1,7 +1,8 @@
 import type { Clock } from '@platform/time';
 
 /**
- * Open for longer than SERVICE_LIMITS, so that a failing path leaves the probe of the service to other paths.
+ * A path's circuit stays open for longer than the service's, so that a failing path leaves the probe of the
+ * service to other paths.
  */
 const PATH_LIMITS = { failures: 5, openMs: 10_000 };
 const SERVICE_LIMITS = { failures: 1, openMs: 5_000 };

@@ -115,7 +115,8 @@ function outcomeOf({ status, headers }: Pick<Response, 'status' | 'headers'>): A
     case 429:
       return { refused: tooManyRequests(headers.get('retry-after')) };
     default: {
-      // Not retried, because the result would be the same. It counts as a success for the circuit breakers.
+      // Any other 4xx is not retried, because the result would be the same. The circuit breakers count it as
+      // a success.
       if (status >= 400 && status < 500)
         return { refused: problems.badGateway('The customers service did not take the request.') };
       const cause = new Error(`the customers service answered ${String(status)}`);

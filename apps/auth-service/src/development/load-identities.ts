@@ -25,7 +25,7 @@ export const developmentConfigSchema = z
     DATABASE_URL: ownerAddressShape.DATABASE_URL.unwrap(),
     ...sealingKeyShape,
     DEVELOPMENT_SERVICE_SECRET: z.string().min(16),
-    /** The identity provider whose subjects are mapped. Without it, none are. */
+    /** The identity provider whose subjects are mapped. Unset: no subject is mapped. */
     OPENID_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   })
   .superRefine(checkSealingKeys);

@@ -74,7 +74,7 @@ export class TokenRejectionFilter extends ProblemDetailsFilter {
       this.reject(request, reply, flow, rejection);
       return;
     }
-    // An outage or internal error decides nothing, but the attempt is audited all the same.
+    // An outage or internal error is no verdict on the request, but the attempt is audited all the same.
     if (flow !== null) this.record(request, { flow, status: problem.status, reason: null, detail: null });
     const address = flow === null ? null : returnAddressOf(request);
     if (address === null) super.send(problem, request, reply);

@@ -106,7 +106,8 @@ export function authorityOf(
 }
 
 /**
- * Drops each persona for which the exchanged token does not hold the facility, if it has `facilityPersonas`.
+ * From each facility, drops the personas for which the exchanged token does not hold it, and drops facilities
+ * without a persona left. Changes nothing if that token has no `facilityPersonas`.
  */
 function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit | null): Held<number>[] {
   if (!limit?.facilityPersonas || limit.overflow.includes('facilities')) return [...facilities];
@@ -118,8 +119,8 @@ function withinPairs(facilities: readonly Held<number>[], limit: AuthorityLimit 
 }
 
 /**
- * A token for several personas always carries `facilityPersonas`. Without it, receivers would take it for a
- * token of version 1.0.0, which never had that claim.
+ * A token for several personas with facilities always carries `facilityPersonas`. Without that claim,
+ * receivers would take the token for one of version 1.0.0, which never had it.
  */
 function facilityPersonas(
   facilities: readonly Held<number>[],

@@ -42,8 +42,8 @@ export abstract class IdentityStore {
 type StoreGroup = (query: IdentityQuery) => Promise<FoundRecord[]>;
 
 /**
- * A record, and whether another record in the group refers to it by its own identifier. Null: the query was
- * by that kind of identifier, so it has found every record that refers to it.
+ * A record, and whether a record of another store in the group refers to its account. Null for a query by
+ * person or user, which finds all records with that identifier anyway.
  */
 interface FoundRecord {
   record: IdentityRecord;
@@ -52,8 +52,8 @@ interface FoundRecord {
 
 /**
  * All identity stores as one. Stores in one database share one prepared statement, and concurrent look-ups
- * share one execution: every token needs a look-up of its user, and a round trip per store would be most of
- * its cost.
+ * share one execution. Every issue of a token looks up its user, and a round trip per store would be most of
+ * the cost of the issue.
  */
 export class CombinedStoresRepository {
   private readonly groups: readonly StoreGroup[];
@@ -86,7 +86,7 @@ export class CombinedStoresRepository {
   /** @param results the records that each group returned for the query */
   private async followLinks(query: IdentityQuery, results: FoundRecord[][]): Promise<IdentityRecord[]> {
     const found = new Map<string, IdentityRecord>();
-    // For each group, the identifiers that need no further look-up there.
+    // For each group, the identifiers that need no further look-up in that group.
     const exhausted = this.groups.map(() => new Set<string>());
     let lookUps = this.groups.map((_, group) => ({ group, query }));
     while (lookUps.length > 0) {
@@ -163,7 +163,7 @@ function referredOf({ names, account }: StoreStatements, stores: readonly Identi
   return `coalesce(${[...referring, 'false'].join(', ')})`;
 }
 
-/** Returns queries for the person and the user that a record refers to. Its own identifier is among them. */
+/** Returns queries for the person and the user that a record names; one of them may be the record itself. */
 function linksOf({ personId, userId }: IdentityRecord): IdentityQuery[] {
   return [
     ...(personId === null ? [] : [{ by: 'person', personId } as const]),

@@ -53,7 +53,7 @@ export class IdentitiesService {
     return [subject, ...new Set([...subjects, caller.subject].filter((each) => each !== subject))];
   }
 
-  /** Resolves a subject, as the stores know it now. */
+  /** Resolves the user that a subject names, as the stores know them now. */
   async resolveSubject(subject: Exclude<Subject, { kind: 'technician-name' }>): Promise<Resolution> {
     switch (subject.kind) {
       case 'person':

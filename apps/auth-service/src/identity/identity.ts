@@ -116,8 +116,8 @@ export function parseSubject(text: string): Subject | null {
 }
 
 /**
- * Whether a subject has the form `legacy:<issuer>:<sub>`. It belongs to a legacy issuer's token that names
- * neither a person nor a user.
+ * Whether a subject has the form `legacy:<issuer>:<sub>`. Tokens of legacy issuers that name neither a person
+ * nor a user have such a subject.
  */
 export function isLegacySubject(text: string): boolean {
   return /^legacy:.*[^:]:./.test(text);

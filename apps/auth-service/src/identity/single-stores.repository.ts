@@ -106,8 +106,8 @@ const TECHNICIAN_RECORD = `
     'groups', '[]'::json,
     'disabled', t.disabled OR (SELECT p.disabled FROM service_providers.provider p WHERE p.provider_id = t.provider_id))`;
 
-// Hand-written SQL: batched, and two look-ups in one round trip of the trust flows. Two technicians with one
-// name suffice to know that it is ambiguous.
+// Hand-written SQL: batched, and two look-ups in one round trip of the trust flows. It reads at most two
+// technicians of one name, because two already make the name ambiguous.
 const FIND_ACCOUNTS: PreparedStatement = {
   name: 'find-technicians',
   text: `

@@ -34,7 +34,7 @@ type InstallationConfig = z.output<typeof installationConfigSchema>;
 /**
  * Creates the identity with which the other services read revocations: an internal user, and an application
  * with their shared secret. Idempotent. A different secret is added, and the previous one stays valid.
- * @returns its log lines
+ * @returns the log lines of the installation
  * @throws {CommandError} if the user or the application is disabled
  */
 export async function installPlatformServices(config: InstallationConfig): Promise<string[]> {

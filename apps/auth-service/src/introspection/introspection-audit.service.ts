@@ -12,7 +12,10 @@ import { TokenRejectionReason } from '../rejections/token-rejection';
  */
 @Injectable()
 export class IntrospectionAudit {
-  /** Reasons of refusals, by request. Null: a row with the same reason was written a moment ago. */
+  /**
+   * Reasons of refusals, by request. Null: not audited, because a row with the same reason was written a
+   * moment ago.
+   */
   private readonly details = new WeakMap<object, string | null>();
 
   constructor(

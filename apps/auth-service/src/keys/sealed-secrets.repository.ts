@@ -24,8 +24,8 @@ const SEALED_COLUMNS = {
     key: `ARRAY[application_key, version::text]`,
     purpose: `'application:' || application_key`,
     label: `'application:' || application_key || ' version ' || version`,
-    // Not needed if the application has another live secret that can be opened. The one that cannot is only
-    // logged and counted when it is used.
+    // A secret that cannot be opened is not needed if the application has another live secret that can. An
+    // attempt to use the unreadable one is only logged and counted.
     isNeeded: `(expires_at IS NULL OR expires_at > now()) AND NOT EXISTS (
       SELECT FROM auth.application_secret AS other
       WHERE other.application_key = stored.application_key AND (other.expires_at IS NULL OR other.expires_at > now())

@@ -27,8 +27,8 @@ export const sealingKeyShape = {
 type SealingKeyConfig = z.output<z.ZodObject<typeof sealingKeyShape>>;
 
 /**
- * Returns the configured keys, starting with the one that seals. The list precedes the single key, and may
- * repeat it.
+ * Returns the configured keys, starting with the one that seals. The keys of the list come before the single
+ * key, which may also be in the list.
  */
 export function sealingKeys(config: SealingKeyConfig): SealingKey[] {
   const { SECRET_ENCRYPTION_KEYS: keys = [], SECRET_ENCRYPTION_KEY: single } = config;

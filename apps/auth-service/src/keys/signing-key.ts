@@ -54,7 +54,7 @@ export type SigningKeyChange = 'activate' | 'retire' | 'remove';
 export interface ChangeableKey {
   kid: string;
   state: SigningKeyState;
-  /** Time since it entered its state, in seconds, by the database's clock. */
+  /** Time since the key entered its state, in seconds, by the database's clock. */
   ageSeconds: number;
 }
 

@@ -48,8 +48,8 @@ export class SigningKeys implements OnModuleInit, OnApplicationShutdown {
     metrics: Metrics,
     health: HealthRegistry,
   ) {
-    // A replica that cannot open the active key, e.g. because it has another sealing key, must receive no
-    // traffic. A roll-out stops at it.
+    // A replica that cannot open the active key, e.g. because it has another sealing key, fails this check.
+    // It gets no traffic, and a roll-out stops there.
     health.addStartupCheck({
       name: 'signing-keys',
       check: async () => (this.current === null ? this.loadOrCreate() : undefined),
@@ -197,7 +197,7 @@ export class ReloadingKeys implements KeySource {
   private async findNewer(query: KeyQuery): Promise<VerificationKey | null> {
     await this.reloadIfDue();
     const key = this.options.ring.findKey(query);
-    // After a failed reload the key is not known to be absent: it may be newer than the ring.
+    // If the last reload failed, a missing key may exist nevertheless: it may be newer than the loaded keys.
     if (key === null && this.failure !== null)
       throw new TokenVerificationUnavailableError('keys', { cause: this.failure });
     return key;

@@ -100,7 +100,10 @@ export class MeController {
     return { subject, identityType, personId, userId, name, personas, ...authority };
   }
 
-  /** Applies the rule for tokens. A deleted or disabled application may not act for administrators. */
+  /**
+   * Returns what `mayHaveAdministrators` says of the token's application; false if it was deleted or
+   * disabled.
+   */
   private async mayHaveAdministrators(applicationKey: string | null): Promise<boolean> {
     if (applicationKey === null) return mayHaveAdministrators(null);
     const application = await this.applications.findEnabled(applicationKey);

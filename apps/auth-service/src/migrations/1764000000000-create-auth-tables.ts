@@ -32,7 +32,8 @@ const TABLES = [
     enabled boolean NOT NULL DEFAULT true,
     created_at timestamptz NOT NULL DEFAULT now()
   )`,
-  // Two live secrets let an application change its secret without an outage. Only the newest two count.
+  // Two live secrets let an application change its secret without an outage. Only the newest two are
+  // accepted.
   `CREATE TABLE auth.application_secret (
     application_key text COLLATE "C" NOT NULL REFERENCES auth.application ON DELETE CASCADE,
     version integer NOT NULL,
@@ -72,7 +73,7 @@ const TABLES = [
   )`,
   `CREATE INDEX refresh_token_family ON auth.refresh_token (family_id)`,
   `CREATE INDEX refresh_token_expires_at ON auth.refresh_token (expires_at)`,
-  // Whole milliseconds, so that the date in a list is exactly the date that it filters by.
+  // Whole milliseconds, so that the date in a response is exactly the date by which the list filters.
   `CREATE TABLE auth.revocation (
     domain text COLLATE "C" NOT NULL CHECK (domain IN ('svc-personid', 'internal-legacy', 'jti')),
     identifier text COLLATE "C" NOT NULL,
@@ -169,7 +170,7 @@ const TABLES = [
     program text DEFAULT current_setting('application_name', true),
     address inet DEFAULT inet_client_addr()
   )`,
-  // UNLOGGED, so that issuing a token writes nothing to disk. A crash of the server loses only a minute of
+  // UNLOGGED: counting a request writes nothing to disk. A crash of the server loses at most a minute of
   // counts.
   `CREATE UNLOGGED TABLE auth.rate_limit (
     bucket text COLLATE "C" PRIMARY KEY,
@@ -180,7 +181,10 @@ const TABLES = [
 
 const FIRST_BY_IDENTIFIER = 'ORDER BY audit_id LIMIT 10000';
 
-/** Reads only the rows to delete, whatever the planner's statistics: `ctid` fetches them one by one. */
+/**
+ * Deletes the expired rows among the 10,000 oldest. `ctid` makes it read no other rows, whatever the
+ * planner's statistics are.
+ */
 const removeExpired = (table: string): string => `
   DELETE FROM auth.${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM (SELECT ctid, occurred_at FROM auth.${table} ${FIRST_BY_IDENTIFIER}) AS first

@@ -27,7 +27,7 @@ const STATEMENTS = [
      ADD COLUMN expires_at timestamptz,
      ADD COLUMN own boolean NOT NULL DEFAULT false,
      ADD COLUMN interrupts_at timestamptz(3)`,
-  // UNLOGGED: a crash of the server loses only a minute of counts.
+  // UNLOGGED: a crash of the server loses at most a minute of counts.
   `CREATE UNLOGGED TABLE auth.revocation_quota (
      subject text COLLATE "C" PRIMARY KEY,
      window_ends_at timestamptz NOT NULL,
@@ -62,14 +62,14 @@ const STATEMENTS = [
 ];
 
 /**
- * A separate migration, because a transaction that locks two tables could deadlock with a request that locks
- * them in the opposite order.
+ * Adds the number of refused requests that an audit row represents. A separate migration, because a
+ * transaction that locks two tables could deadlock with a request that locks them in the opposite order.
  */
 export class CountRefusals1796510000050 implements MigrationInterface {
   readonly name = 'CountRefusals1796510000050';
 
   async up(runner: QueryRunner): Promise<void> {
-    // The number of refused requests that the row stands for. Null: the row is a single request.
+    // The number of refused requests that the row represents. Null: the row is about a single request.
     await runner.query(`ALTER TABLE auth.token_audit ADD COLUMN IF NOT EXISTS refusals integer`);
   }
 

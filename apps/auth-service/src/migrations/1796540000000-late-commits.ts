@@ -2,9 +2,9 @@ import { createIndexConcurrently, dropIndexConcurrently } from '@platform/databa
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Adds what is needed to distinguish an old rotation of a refresh token from one that committed late, and the
- * application whose quota a revocation counts against. Release 1.0.0 writes neither: its rotations are judged
- * by their date, and its revocations count against no application.
+ * Adds the id of the transaction that rotated a refresh token, and the recorded snapshots. Together they
+ * distinguish an old rotation from one that was committed late. Release 1.0.0 writes neither: its rotations
+ * are judged by their date.
  */
 export class LateCommits1796540000000 implements MigrationInterface {
   readonly name = 'LateCommits1796540000000';
@@ -23,8 +23,9 @@ export class LateCommits1796540000000 implements MigrationInterface {
 }
 
 /**
- * A separate migration, because a transaction that locks two tables could deadlock with a request that locks
- * them in the opposite order.
+ * Adds the application whose quota a revocation counts against. Release 1.0.0 does not write the column: its
+ * revocations count against no application. A separate migration, because a transaction that locks two tables
+ * could deadlock with a request that locks them in the opposite order.
  */
 export class CountClients1796540000050 implements MigrationInterface {
   readonly name = 'CountClients1796540000050';
@@ -40,7 +41,7 @@ export class CountClients1796540000050 implements MigrationInterface {
   }
 }
 
-// Count the revocations by an application's users.
+// Indexes that count the revocations by an application's users.
 const INDEXES = ['revocation', 'session_revocation'].map((table) => ({
   table,
   name: `${table}_counted_client`,

@@ -15,9 +15,10 @@ const BY_ISSUE = {
 };
 
 /**
- * Finds a session's newest refresh token, the unused one, among any number of used ones. Release 1.0.0 also
- * finds a session's tokens by this index. It is not a partial index of unused tokens: a plan cached while the
- * tables are small would use that index for rotations and keep it however large they grow.
+ * Adds an index that finds a session's newest refresh token, the unused one, among any number of used ones.
+ * Release 1.0.0 also finds a session's tokens by this index. It is not a partial index of unused tokens: a
+ * plan cached while the tables are small would use that index for rotations and keep it however large they
+ * grow.
  */
 export class NewestRefreshTokens1796550000000 implements MigrationInterface {
   readonly name = 'NewestRefreshTokens1796550000000';

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Adds when the sign-in behind a code began. Release 1.0.0 does not write it. */
+/** Adds the time at which the sign-in behind a code began. Release 1.0.0 does not write the column. */
 export class EvidenceOfCodes1796587000000 implements MigrationInterface {
   readonly name = 'EvidenceOfCodes1796587000000';
 

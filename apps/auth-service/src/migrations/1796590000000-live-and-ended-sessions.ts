@@ -14,9 +14,9 @@ const OLD = {
 };
 
 /**
- * Finds a user's live sessions, however many have ended. Release 1.0.0 never searches for ended sessions.
- * `subject IS NOT NULL` is always true, but without it a plan cached while the tables are small would look
- * for a token's session in the whole index.
+ * Replaces the indexes of a user's sessions, so that live sessions are found quickly however many have ended.
+ * Release 1.0.0 never searches for ended sessions. `subject IS NOT NULL` is always true. Without it, a plan
+ * cached while the tables are small would read the whole index to find the session of a token.
  */
 export class LiveAndEndedSessions1796590000000 implements MigrationInterface {
   readonly name = 'LiveAndEndedSessions1796590000000';

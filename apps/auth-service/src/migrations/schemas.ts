@@ -139,13 +139,13 @@ export const AUTH_SCHEMA = schema(
     // The purges need UPDATE for `FOR UPDATE SKIP LOCKED`.
     `GRANT INSERT, UPDATE, DELETE ON auth.trust_replay, auth.windows_ticket, auth.openid_sign_in, auth.sign_on_code TO ${role}`,
     `GRANT INSERT, UPDATE, DELETE ON auth.refresh_family, auth.refresh_token, auth.revocations, auth.password_lockout TO ${role}`,
-    // The partitions by name, for the purges and for release 1.0.0.
+    // The purges and release 1.0.0 name the partitions.
     `GRANT INSERT, UPDATE, DELETE ON auth.revocation, auth.session_revocation TO ${role}`,
     `GRANT INSERT, UPDATE ON auth.signing_key TO ${role}`,
-    // Insert-only: the service may not even read them.
+    // Insert-only: the service may not even read these audit trails.
     `REVOKE ALL ON auth.token_audit, auth.revocation_audit FROM ${role}`,
     `GRANT INSERT ON auth.token_audit, auth.revocation_audit TO ${role}`,
-    // Only triggers write it, with the owner's privileges.
+    // Only triggers write the trail of administration, with the owner's privileges.
     `REVOKE ALL ON auth.administration_audit FROM ${role}`,
     // Repeats the migration's REVOKE, because a restored database has lost it.
     `REVOKE ALL ON FUNCTION auth.purge_audit(integer), auth.audit_administration() FROM PUBLIC`,
@@ -191,8 +191,8 @@ export const STORE_SCHEMAS = {
 } as const satisfies Record<Store, ServiceSchema>;
 
 /**
- * Every schema, in the order of migration. The service's own comes last: its startup check looks there, so
- * the others are complete by then.
+ * Every schema, in the order of migration. The service's own schema comes last: its startup check reads only
+ * this schema, so a service that passes it finds the others complete.
  */
 export const SCHEMAS: readonly ServiceSchema[] = [...Object.values(STORE_SCHEMAS), AUTH_SCHEMA];
 

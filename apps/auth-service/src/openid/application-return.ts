@@ -33,7 +33,7 @@ export function returnLocation(
   return location.href;
 }
 
-/** Returns the OAuth error that tells an application of a rejection. */
+/** Returns the OAuth error code that reports a rejection to an application. */
 export function rejectionError(reason: Rejection): ReturnError {
   if (reason === TokenRejectionReason.AuthenticationFailed) return 'access_denied';
   return reason === TokenRejectionReason.InvalidGrant ? 'unauthorized_client' : 'invalid_request';

@@ -22,8 +22,8 @@ export class ApplicationReturns {
   ) {}
 
   /**
-   * Reads the application's address from the query. Null: the sign-in ends at this service. Once the address
-   * is verified, any response to the request redirects there.
+   * Reads the application's address from the query. Returns null if the query names none: the sign-in then
+   * ends at this service. Once the address is verified, any response to the request redirects there.
    * @throws {TokenRejected} InvalidRequest, or InvalidGrant when the application may not use the flow
    */
   async read(

@@ -42,7 +42,8 @@ export function isProviderUnavailable(error: unknown): boolean {
     if (current instanceof IdentityProviderUnavailableError) return true;
     const { code, error: oauthError } = current as { code?: unknown; error?: unknown };
     if (UNUSABLE_RESPONSES.has(code)) return true;
-    // In a callback this error comes from the browser's form and proves nothing.
+    // An `invalid_client` in a callback has another code. It comes from the browser's form, so it proves
+    // nothing.
     if (code === 'OAUTH_RESPONSE_BODY_ERROR' && CLIENT_ERRORS.has(oauthError)) return true;
     current = current.cause;
   }
@@ -97,17 +98,18 @@ export function openIdSettingsOf(config: AuthConfig): OpenIdSettings | null {
   };
 }
 
-/** Maximum age of the provider's metadata when a sign-in is completed. */
+/** Maximum age, in ms, of the provider's metadata when a sign-in is completed. */
 const METADATA_MAX_AGE_MS = 10 * MINUTE_MS;
 /**
- * Maximum age when a sign-in is started. Short enough to notice a provider that is down before the user is
- * sent there, and long enough that a flood of sign-ins does not flood the provider.
+ * Maximum age, in ms, of the provider's metadata when a sign-in is started. Short enough to notice a provider
+ * that is down before the user is sent there, and long enough that a flood of sign-ins does not flood the
+ * provider.
  */
 const METADATA_FRESH_MS = SECOND_MS;
 /**
- * Age in seconds that key sets are presented with. The library fetches a new key set for an unknown key only
- * if the cached set is at least this old, so a key rotation is noticed at once. The library still drops sets
- * that look 300 s old.
+ * Seconds by which the age of a cached key set is increased when the library gets it. The library fetches a
+ * new key set for an unknown key only if the cached set looks at least this old, so a key rotation is noticed
+ * at once. The library drops sets that look 300 s old.
  */
 const KEY_SET_AGE_SECONDS = 60;
 const TOO_MANY_REQUESTS = 429;

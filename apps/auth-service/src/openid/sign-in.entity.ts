@@ -1,8 +1,8 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
- * A one-time code with which an application fetches the tokens of a sign-in. Reading the table does not allow
- * using it.
+ * A one-time code with which an application fetches the tokens of a sign-in. Only hashes of the code and its
+ * verifier are stored, so a reader of the table cannot use it.
  */
 @Entity({ schema: 'auth', name: 'sign_on_code' })
 @Index('sign_on_code_expires_at', ['expiresAt'])
@@ -38,7 +38,10 @@ export class SignOnCode {
   expiresAt!: Date;
 }
 
-/** A sign-in in progress at the identity provider. Reading the table does not allow completing it. */
+/**
+ * A sign-in in progress at the identity provider. Its secrets are hashed or sealed, so a reader of the table
+ * cannot complete it.
+ */
 @Entity({ schema: 'auth', name: 'openid_sign_in' })
 @Index('openid_sign_in_expires_at', ['expiresAt'])
 @Index('openid_sign_in_network', ['network', 'expiresAt'])
@@ -46,7 +49,7 @@ export class OpenIdSignIn {
   @PrimaryColumn({ type: 'bytea', name: 'state_hash' })
   stateHash!: Buffer;
 
-  /** SHA-256 of the secret in the cookie of the browser that started it. */
+  /** SHA-256 of the secret in the cookie of the browser that started the sign-in. */
   @Column({ type: 'bytea', name: 'browser_hash' })
   browserHash!: Buffer;
 

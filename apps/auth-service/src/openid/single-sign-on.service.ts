@@ -14,7 +14,10 @@ export type Callback = Readonly<Record<string, string>> & { readonly state: stri
 
 /** The signed-in user, and when the sign-in began. */
 export interface ProvenSignOn extends SignedInSubject {
-  /** The database's time when the sign-in began. A revocation after this instant may concern its evidence. */
+  /**
+   * The database's time when the sign-in began. A revocation after this instant may concern the user's
+   * authentication at the provider.
+   */
   evidenceAt: Date;
 }
 
@@ -45,7 +48,7 @@ export class SingleSignOn {
    * @param cookies the Cookie header
    * @throws {TokenRejected} InvalidRequest when single sign-on is not configured
    * @throws {TokenRateExceeded} when too many sign-ins of the network are waiting
-   * @throws {TooMuchWorkError} when too many are waiting in all
+   * @throws {TooMuchWorkError} when too many sign-ins of all networks together are waiting
    * @throws {IdentityProviderUnavailableError}
    */
   async start(cookies: string | undefined, purpose: SignInPurpose): Promise<StartedSignIn> {

@@ -88,8 +88,8 @@ export class RefusedBuckets {
   }
 
   remember(bucket: string, waitSeconds: number): void {
-    // Evicts the oldest entry, which is the most likely to have expired. An evicted one costs a query, no
-    // more.
+    // Evicts the oldest entry, which is the most likely to have expired. If it has not, the next request for
+    // its bucket costs a query.
     if (this.untilMs.size >= this.capacity) this.untilMs.delete(this.untilMs.keys().next().value!);
     this.untilMs.delete(bucket);
     this.untilMs.set(bucket, this.clock.monotonicMs() + waitSeconds * 1_000);

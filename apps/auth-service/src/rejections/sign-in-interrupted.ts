@@ -1,6 +1,6 @@
 /**
- * Thrown when a revocation set during a sign-in may concern its evidence. The response is 503 with
- * Retry-After.
+ * Thrown when a revocation set during a sign-in may concern what the sign-in has already checked, e.g. the
+ * password. The response is 503 with Retry-After.
  */
 export class SignInInterruptedError extends Error {
   override readonly name = 'SignInInterruptedError';

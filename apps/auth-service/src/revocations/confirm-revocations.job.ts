@@ -18,7 +18,10 @@ const batch = (table: string, condition: string): string => `
     SELECT ctid FROM auth.${table} WHERE NOT confirmed AND ${condition}
     ORDER BY revocation_date LIMIT 1000 FOR UPDATE SKIP LOCKED))`;
 
-/** Marks rows as confirmed. They keep their date, because they were committed while it was recent enough. */
+/**
+ * Marks rows as confirmed. They keep their date, because they were committed while the date was recent
+ * enough.
+ */
 const confirmStatement = (table: string): string => `
   UPDATE auth.${table} SET confirmed = true WHERE ${batch(table, IN_TIME)}`;
 

@@ -11,7 +11,7 @@ export const PURGE_TOKEN_REVOCATIONS = purgeBatch('revocation', 'expires_at < no
 
 /**
  * Deletes revocations of sessions, and ends the session's refresh family if it was opened while the session
- * was being revoked: after this, nothing else would mark it as ended.
+ * was being revoked. Once the revocation is deleted, nothing else would mark that family as ended.
  */
 export const PURGE_SESSION_REVOCATIONS = `
   WITH batch AS MATERIALIZED (
@@ -28,5 +28,5 @@ export const PURGE_SESSION_REVOCATIONS = `
 
 /** Deletes old revocations of persons, users, and tokens with an unknown expiry. */
 export const PURGE_OLD_REVOCATIONS = purgeBatch('revocation', OLD, 'revocation_date');
-/** Deletes old revocations of subjects and applications. */
+/** Deletes old revocations of subjects and applications, which share a partition with those of sessions. */
 export const PURGE_OLD_SESSION_REVOCATIONS = purgeBatch('session_revocation', OLD, 'revocation_date');

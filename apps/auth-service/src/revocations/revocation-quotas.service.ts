@@ -13,8 +13,8 @@ import type { RevocationKey } from './revocation';
 import { RevocationQuotasRepository } from './revocation-quotas.repository';
 
 /**
- * Retry-After when the limit of stored revocations is reached. A stored revocation expires an hour after its
- * token, or 366 days after it was set.
+ * Retry-After, in seconds, when the limit of stored revocations is reached. A stored revocation expires an
+ * hour after its token, or 366 days after it was set.
  */
 const FULL_RETRY_SECONDS = 3_600;
 

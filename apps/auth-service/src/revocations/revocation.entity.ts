@@ -39,13 +39,17 @@ export class RevocationEntity {
   own!: boolean;
 
   /**
-   * The last time that the user, an administrator or an operator set it. That interrupts sign-ins in
-   * progress. A revocation of an application, or over HTTP of a service, does not set it.
+   * The last time at which the user, an administrator or an operator set the revocation, which interrupts
+   * sign-ins in progress. Null if it interrupts none: revocations by other callers, revocations of an
+   * application, and revocations of a service's tokens over HTTP.
    */
   @Column({ name: 'interrupts_at', type: 'timestamptz', precision: 3, nullable: true })
   interruptsAt!: Date | null;
 
-  /** The application whose quota it counts against; empty: callers without an application; null: no quota. */
+  /**
+   * The application whose quota this revocation counts against; empty: callers without an application; null:
+   * no quota.
+   */
   @Column({ name: 'counted_client', type: 'text', collation: 'C', nullable: true })
   countedClient!: string | null;
 

@@ -35,9 +35,15 @@ export interface NewRevocation extends RevocationKey {
    * who is not an administrator.
    */
   own?: boolean;
-  /** The application whose quota it counts against; empty: callers without an application; null: no quota. */
+  /**
+   * The application whose quota this revocation counts against; empty: callers without an application; null:
+   * no quota.
+   */
   countedClient?: string | null;
-  /** True to interrupt the user's sign-ins in progress, whose evidence the revocation may concern. */
+  /**
+   * True to interrupt the user's sign-ins in progress: the revocation may concern what they have already
+   * checked, e.g. the password.
+   */
   interrupts?: boolean;
   /**
    * Expiry of the single token that is revoked, if known. Otherwise the row is kept for 366 days, or 25 hours
@@ -131,9 +137,9 @@ const LIST_FROM = `
 export const SESSION_KEPT = `interval '25 hours'`;
 
 // Hand-written SQL: atomic over the registry, its audit trail and the sessions. Revoking any refresh token of
-// a session ends the session. Dates are rounded down to whole milliseconds, so that none lies in the future
-// of the database's clock unless that clock was set back. greatest() keeps a transaction that began earlier
-// but ends later from moving the date back.
+// a session ends the session. A date is rounded down to whole milliseconds, so it is not later than the
+// database's clock unless the clock was set back. greatest() prevents a transaction that began earlier but
+// ends later from moving the date back.
 const PUT = `
   WITH session AS (
     SELECT family_id FROM auth.refresh_token WHERE $1 = 'jti' AND jti = $5::uuid
@@ -191,7 +197,7 @@ const IS_SESSION_OF = `SELECT 1 FROM auth.refresh_family WHERE family_id = $1 AN
 
 // Milliseconds that a repeated revocation waits. Sign-ins that waited for a revoked second to end are issued
 // in the first half of the next second, so a repeated revocation is set after that half. It is not set in the
-// last 100 ms of a second, because its commit could fall into the next.
+// last 100 ms of a second, because its commit could fall into the next second.
 const DELAY = `
   SELECT CASE
     WHEN at.ms BETWEEN 500 AND 900 THEN 0
@@ -220,7 +226,9 @@ export class RevocationsRepository {
     return rows[0] ?? null;
   }
 
-  /** Finds a token that this service issued, as long as its rows are retained. */
+  /**
+   * Finds a token that this service issued. Null if this service did not issue it, or its rows were purged.
+   */
   async findIssued(tokenId: string): Promise<IssuedToken | null> {
     if (!isUuid(tokenId)) return null;
     const parameters = [tokenId, ACCESS_TOKEN_LIFETIME_SECONDS];
@@ -257,8 +265,8 @@ export class RevocationsRepository {
   }
 
   /**
-   * Revokes now, and audits it. Revoking a refresh token ends its session in the same statement. Once this
-   * resolves, the revocation covers every token issued before.
+   * Sets a revocation dated now, and audits it. Revoking a refresh token ends its session in the same
+   * statement. Once the promise resolves, the revocation covers every token issued before.
    * @throws {DatabaseUnavailableError} when commits are too slow to guarantee that
    */
   async put(revocation: NewRevocation): Promise<void> {
@@ -303,8 +311,8 @@ export class RevocationsRepository {
   }
 
   /**
-   * Delays a repeated revocation by at most one second, so that sign-ins can be issued between it and the
-   * previous one.
+   * Delays a repeated revocation by at most 0.6 s, so that sign-ins can be issued between it and the previous
+   * one.
    * @param names every key of the user; a revocation under any of them counts as the previous one
    */
   async delayRepetition(names: readonly RevocationKey[]): Promise<void> {

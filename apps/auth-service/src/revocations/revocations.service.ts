@@ -37,7 +37,7 @@ export class RevocationsService {
   }
 
   /**
-   * Revokes now. Once this resolves, the revocation covers every token issued before.
+   * Sets a revocation dated now. Once the promise resolves, the revocation covers every token issued before.
    * @throws {RevocationForbidden}
    * @throws {RevocationQuotaExceeded}
    */
@@ -64,9 +64,10 @@ export class RevocationsService {
     // The quota is checked first, because `users.find` queries every identity store.
     const { isService, names } = await this.users.find(key, token?.subject ?? null);
     if (isService && entitlement === 'by-policy') throw new RevocationForbidden('service');
-    // A revocation by its user or an administrator interrupts sign-ins in progress, because their evidence
-    // may be what is revoked. One by any other caller does not. Nor does one of an application or a service,
-    // because it would interrupt too many sign-ins.
+    // A revocation by its user or an administrator interrupts sign-ins in progress, because it may concern
+    // what they have already checked, e.g. the password. A revocation by any other caller does not interrupt
+    // them. Nor does the revocation of an application or a service, because it would interrupt too many
+    // sign-ins.
     const interrupts = entitlement !== 'by-policy' && !isService && key.domain !== 'client_id';
     if (isDated(key.domain) && !interrupts) await this.repository.delayRepetition(names);
     await this.repository.put({

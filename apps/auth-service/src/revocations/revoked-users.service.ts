@@ -9,8 +9,8 @@ import type { RevocationKey } from './revocation';
 /** The user that a revocation concerns. */
 export interface RevokedUser {
   /**
-   * True if the user is a service account (`SERVICE_SUBJECTS`). Services need its tokens to read the
-   * revocation list.
+   * True if the user is a service account (`SERVICE_SUBJECTS`). The other services need its tokens to read
+   * the revocation list.
    */
   isService: boolean;
   /**

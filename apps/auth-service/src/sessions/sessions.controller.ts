@@ -67,7 +67,7 @@ export class SessionsController {
   @HttpCode(204)
   async logOut(@CurrentCaller() caller: Caller, @Req() request: FastifyRequest): Promise<void> {
     const { sessionId, tokenId } = caller;
-    // A token from a release without sessions is revoked by itself.
+    // A token from a release without sessions has no session, so only the token is revoked.
     const own: RevocationKey =
       sessionId === null ? { domain: 'jti', identifier: tokenId } : { domain: 'sid', identifier: sessionId };
     await this.end(own, caller, request);

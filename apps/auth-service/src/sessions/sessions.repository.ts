@@ -9,7 +9,7 @@ import { RefreshFamily } from '../token/refresh-session.entity';
 /** The owner of sessions: a subject, or an internal user regardless of the subject in the tokens. */
 export type SessionOwner = { subject: string } | { userId: number };
 
-/** All names of an owner. Sessions of any of the subjects and of the internal user belong to it. */
+/** All names of an owner, who has the sessions of any of the subjects and of the internal user. */
 export interface SessionOwnerNames {
   subjects: readonly string[];
   userId: number | null;

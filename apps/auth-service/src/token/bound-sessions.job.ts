@@ -12,8 +12,8 @@ import { SessionBoundsRepository } from './session-bounds.repository';
 import type { BoundedStep, SessionsOfUser } from './session-bounds.repository';
 
 /**
- * Maximum sessions, and maximum users, noted for the next run. Further ones are dropped; their next request
- * notes them again.
+ * Maximum sessions, and maximum users, noted for the next run. Further ones are dropped, and noted again at
+ * their next request.
  */
 const MAX_NOTED = 100_000;
 /** Maximum sessions or users that one statement checks. */
@@ -36,7 +36,7 @@ interface Oversized {
   readonly kind: Kind;
   readonly name: string;
   readonly step: () => Promise<BoundedStep>;
-  /** Notes it for the next run. */
+  /** Notes the session or user for the next run. */
   readonly noteAgain: () => void;
 }
 
@@ -118,7 +118,8 @@ export class BoundSessionsJob extends RecurringJob {
       } catch (error) {
         errors.push(error);
         this.reportFailure(next.kind, next.name, error);
-        // Retried first in the next run: one that failed before it in this run may have made it fail.
+        // The next run retries the failures in reverse order, because an earlier failure may have caused a
+        // later one, e.g. by a lost connection.
         failed.unshift(next);
         lostConnections = isConnectionError(error) ? lostConnections + 1 : 0;
       }

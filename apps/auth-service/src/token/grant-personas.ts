@@ -7,9 +7,10 @@ import { TokenRejected, TokenRejectionReason } from '../rejections/token-rejecti
 
 /**
  * The personas that a flow requests.
- * - `exactly`: all of these (trust flows);
- * - `within`: those of these that the user still holds (refresh and bearer: never more than before);
- * - `login`: those that the user holds. InternalPartner from a linked account is included only on request.
+ * - `exactly`: all of the given personas, or a rejection (trust flows);
+ * - `within`: the given personas that the user still holds (refresh and bearer: never more than before);
+ * - `login`: the personas that the user holds. InternalPartner from a linked account is included only on
+ *   request.
  */
 export type PersonaRequest =
   | { kind: 'exactly'; personas: Personas }

@@ -12,8 +12,8 @@ export const ISSUE_INSTANT = `date_trunc('second', now())`;
 
 /**
  * SQL: milliseconds until the second of the newest revocation `revoked.at` is over, or null if it already is.
- * A revocation covers every token issued in its second. Tokens are never dated into the future instead,
- * because a further revocation in the current second would then not cover them.
+ * A revocation covers every token issued in its second, so the issue must wait. Dating the tokens into the
+ * next second instead would let them escape a further revocation in the current second.
  */
 export const WAIT_MS = `
   CASE WHEN date_trunc('second', revoked.at) >= ${ISSUE_INSTANT}
@@ -38,11 +38,11 @@ const SECRETS_GONE = `
      AND (secret.expires_at IS NULL OR secret.expires_at > now())) < cardinality(r."secretVersions")`;
 
 /**
- * SQL: true if a revocation since the evidence was read may concern that evidence. If nothing was revoked
- * since, nothing more is looked up. A revocation interrupts only if it sets `interrupts_at` (see
- * `NewRevocation.interrupts`). One of an application interrupts if the evidence is a credential, or a secret
- * of the application is no longer live. Evidence dated in the future counts as interrupted: the clock was set
- * back, so it cannot tell what came later.
+ * SQL: true if a revocation set since `evidenceAt` may concern the evidence of the sign-in (see `Evidence`).
+ * Looks up nothing more if nothing was revoked since. A revocation of the user counts only if it sets
+ * `interrupts_at` (see `NewRevocation.interrupts`). A revocation of the application counts if the evidence is
+ * a credential, or a secret of the application is no longer live. Also true if `evidenceAt` lies in the
+ * future: the clock was set back, so what came later cannot be told.
  */
 export const INTERRUPTED = `
   CASE

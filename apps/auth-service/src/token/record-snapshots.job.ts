@@ -6,8 +6,9 @@ import type { DataSource } from 'typeorm';
 import { RECORD_SNAPSHOT } from './recorded-snapshots';
 
 /**
- * Records every second which transactions have ended. The records show when a rotation was committed, so the
- * retry of a client whose refresh was committed late, and that got no response, does not count as reuse.
+ * Every second, records which transactions have ended. The records show when a rotation was committed. So if
+ * a refresh was committed late and its client got no response, the retry of that client does not count as
+ * reuse.
  */
 @Injectable()
 export class RecordSnapshotsJob extends RecurringJob {

@@ -13,10 +13,10 @@ const GAP = `interval '5 seconds'`;
 export const WINDOW = `interval '${String(REFRESH_GRACE_SECONDS)} seconds'`;
 
 /**
- * Records which transactions have ended, unless another replica did so within the last 900 ms. Deletes the
- * snapshots older than the grace window, except the newest of these, and those dated more than a minute
- * ahead. `synchronous_commit` is off, so that the record itself does not wait for a standby or the disk while
- * other commits do.
+ * SQL: records which transactions have ended, unless another replica did so within the last 900 ms. Deletes
+ * the snapshots older than the grace window, except the newest of these. Also deletes snapshots dated more
+ * than a minute ahead. `synchronous_commit` is off, so that the record itself does not wait for a standby or
+ * the disk while other commits do.
  */
 export const RECORD_SNAPSHOT = `
   WITH setting AS MATERIALIZED (

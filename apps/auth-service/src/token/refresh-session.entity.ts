@@ -55,8 +55,8 @@ export class RefreshFamily {
   revokedBecause!: string | null;
 
   /**
-   * Issue date up to which used refresh tokens were pruned. A genuine token from before then without a row
-   * was used. Null: none was pruned.
+   * Issue date up to which used refresh tokens were pruned. A genuine token issued up to that date that has
+   * no row was used. Null: none was pruned.
    */
   @Column({ type: 'timestamptz', name: 'pruned_until', nullable: true })
   prunedUntil!: Date | null;
@@ -86,7 +86,10 @@ export class RefreshToken {
   @Column({ type: 'timestamptz', name: 'rotated_at', nullable: true })
   rotatedAt!: Date | null;
 
-  /** Id of the transaction that rotated it. `rotatedAt` is the start of that transaction, not its commit. */
+  /**
+   * Id of the transaction that rotated the token. `rotatedAt` is the start of that transaction, not its
+   * commit.
+   */
   @Column({ type: 'bigint', name: 'rotated_in', nullable: true })
   rotatedIn!: string | null;
 

@@ -30,7 +30,7 @@ export interface PresentedToken {
   tokenId: string;
   issuedAt: Date;
   sessionId: string | null;
-  /** Id of the asymmetric key that signed it; null for HS256. */
+  /** Id of the asymmetric key that signed the token; null for HS256. */
   keyId: string | null;
 }
 
@@ -50,7 +50,9 @@ export interface Evidence {
   secretVersions: readonly number[];
 }
 
-/** A refresh token to issue, with its session. An existing session keeps its personas and its date. */
+/**
+ * A refresh token to issue, with its session. An existing session keeps its persona limit and `auth_time`.
+ */
 export interface NewRefreshFamily {
   sessionId: string;
   tokenId: string;
@@ -82,7 +84,7 @@ export interface Issue {
   issuedAt: Date;
   /** The presented token has been revoked since it was verified. */
   presentedRevoked: boolean;
-  /** A revocation since the evidence was read may concern that evidence. */
+  /** A revocation set since `Evidence.at` may concern the evidence. */
   interrupted: boolean;
   /** The application has been disabled or deleted. */
   applicationGone: boolean;
@@ -142,9 +144,14 @@ const NEWEST_REVOCATION = newestRevocation('r."personId"', 'r."userId"', 'r.sub'
 
 const NEWEST_REVOCATION_OF = newestRevocation('$1::text', '$2::text', '$3::text', '$4::text');
 
-/** Refresh tokens of a session, used or not, at which its exchanges issue access tokens only. */
+/**
+ * Number of refresh tokens of a session, used or not, from which on its exchanges issue access tokens only.
+ */
 const FULL_SESSION_TOKENS = 500;
-/** Unused refresh tokens of the last hour at which the session's exchanges issue access tokens only. */
+/**
+ * Number of unused refresh tokens, issued to a session in the last hour, from which on its exchanges issue
+ * access tokens only.
+ */
 const FULL_HOUR_TOKENS = 30;
 
 const FAMILY_FIELDS = `"sessionId" uuid, "tokenId" uuid, subject text, "applicationKey" text, flow text, "personaLimit" integer,
@@ -223,9 +230,9 @@ const APPLICATION_OF_FAMILY = `
     FROM auth.application WHERE application_key = f.application_key AND enabled LIMIT 1`;
 
 // Hand-written SQL: hot and batched. LIMIT 1 forces an index look-up per row; a plan made while the tables
-// were small would scan them. `hourFullSince` is computed for unused tokens only. It counts the session's
-// tokens that were issued in the last hour and have been used, newest first, up to the limit $2. Unused
-// tokens of exchanges do not count.
+// were small would scan them. `hourFullSince` is computed only if token `t` is unused. It is the issue date
+// of the $2-th newest used token among those that the session got in the last hour; null if there are fewer.
+// Unused tokens, e.g. of exchanges, do not count.
 const FIND_REFRESH_SESSIONS: PreparedStatement = {
   name: 'find-refresh-sessions',
   text: `

@@ -26,8 +26,8 @@ export interface Renewal {
 }
 
 /**
- * Maximum attempts at one refresh. A failed attempt means that another request has rotated the token in the
- * meantime; the second attempt decides, unless a revocation intervenes as well.
+ * Maximum attempts at one refresh. An attempt fails if the token was rotated or revoked after it was read.
+ * The second attempt then returns the successor or rejects the token, unless the state changes once more.
  */
 const MAX_ATTEMPTS = 3;
 

@@ -77,7 +77,8 @@ export function decideRefresh(state: RefreshState, policy: RefreshPolicy): Refre
 function decideRepeat(state: RefreshState, rotatedAt: Date): RefreshDecision {
   const isOver = (since: Date): boolean => secondsBetween(since, state.now) > REFRESH_GRACE_SECONDS;
   if (isOver(rotatedAt)) {
-    // The grace window starts when the rotation became visible: no client can have got its response before.
+    // The grace window starts when the rotation became visible, because no client can have received the
+    // response earlier.
     if (state.rotationSeenAt === null) return { action: 'undecided' };
     if (isOver(state.rotationSeenAt)) return { action: 'reused' };
   }

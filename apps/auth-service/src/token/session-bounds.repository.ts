@@ -11,9 +11,12 @@ import { ROTATION_SEEN_AT, WINDOW } from './recorded-snapshots';
  */
 export const PRUNED_AGE = `interval '1 hour'`;
 
-/** The newest refresh tokens of a session that are never pruned. */
+/** Number of the newest refresh tokens of a session that are never pruned. */
 const KEPT_TOKENS = 100;
-/** Refresh tokens above which a session is pruned. Twice `KEPT_TOKENS`, so that not every refresh prunes. */
+/**
+ * Number of refresh tokens above which a session is pruned. Twice `KEPT_TOKENS`, so that not every refresh
+ * prunes.
+ */
 const MAX_TOKENS = 200;
 /** Maximum sessions that one statement ends. */
 const DISPLACED_SESSIONS = 100;

@@ -136,7 +136,10 @@ function tokenCharacters(payloadJson: string, fixedCharacters: number): number {
   return fixedCharacters + 2 + Math.ceil((Buffer.byteLength(payloadJson) * 4) / 3);
 }
 
-/** `typ` of refresh tokens. Together with their separate keys it keeps them from passing as access tokens. */
+/**
+ * `typ` of refresh tokens. This type and the separate keys prevent a refresh token from passing as an access
+ * token.
+ */
 export const REFRESH_TOKEN_TYP = 'rt+jwt';
 /** 365 days. Source: authentication spec, Limits. */
 export const REFRESH_TOKEN_LIFETIME_SECONDS = 365 * 24 * 60 * 60;
@@ -148,14 +151,14 @@ const refreshTokenClaims = z.object({
   aud: z.string(),
   sub: z.string().min(1),
   jti: z.uuid(),
-  /** Absent in tokens from a release without sessions; their rows have it. */
+  /** Absent in tokens from a release without sessions. The row of the token has the session. */
   sid: z.guid().optional(),
   iat: z.int(),
   exp: z.int(),
   client_id: z.string(),
 });
 
-/** The claims of a refresh token. Its row has everything else. Times are seconds since 1970. */
+/** The claims of a refresh token; its row has all other data. Times are seconds since 1970. */
 export type RefreshTokenClaims = z.output<typeof refreshTokenClaims>;
 
 /** An unsigned refresh token: the values of its row, its user and its application. */

@@ -15,7 +15,7 @@ import { TokenResponseDto, rejectedTokenResponse, successfulTokenResponse } from
 
 type Response = Parameters<typeof ApiResponse>[0];
 
-/** The responses of a token flow's endpoint. */
+/** The API description of a token flow's route. */
 interface FlowRoute {
   flow: TokenFlow;
   /** The dependencies whose outage causes a 503. Default: the database. */

@@ -42,9 +42,9 @@ import type { RefreshTokenToSign, TokenKeys } from './token-claims';
 import { TokenKeyring } from './token-keyring.service';
 
 /**
- * Maximum attempts to issue tokens, with a wait for the end of a revoked second between them. One wait may
- * not suffice: a timer may fire early, and a revocation may be committed in the second after the one of its
- * date.
+ * Maximum attempts to issue tokens. Before a further attempt, the issuer waits until the revoked second is
+ * over. One wait may not suffice: the timer may fire early, and a revocation that is committed after the
+ * second of its date gets a new date.
  */
 const MAX_ISSUE_ATTEMPTS = 5;
 
@@ -95,7 +95,7 @@ interface Grant {
   identity: Identity;
   personas: Personas;
   authority: Authority;
-  /** Claims of `authority` that the exchanged token has reduced. */
+  /** Claims of `authority` with fewer values than the user holds, because the exchanged token has fewer. */
   narrowed: readonly AuthorityClaim[];
   authTime: Date | null;
   /** The `jti` of the access token. */
@@ -146,9 +146,9 @@ export class TokenIssuer {
   }
 
   /**
-   * Exchanges a token for new ones, which keep its `auth_time`. The new tokens have no persona that the
-   * presented token lacks. If that is an access token, they also have no role, facility or group that it
-   * lacks.
+   * Exchanges a token for new ones with the same `auth_time`. The new tokens have no persona that the
+   * exchanged token lacks. If it is an access token, the new tokens also have no role, facility or group that
+   * it lacks.
    * @throws {TokenRejected} as `issue`, or TokenRevoked; for refresh tokens as `RefreshSessionsService.renew`
    */
   async renew({ application, resolution, ...renewal }: Renewal): Promise<TokenResponse> {
@@ -251,11 +251,9 @@ export class TokenIssuer {
   }
 
   /**
-   * Issues tokens, after waiting while a revocation covers the current second. A revocation set since the
-   * evidence was read may concern that evidence: if the user, an administrator or an operator set it, the
-   * sign-in ends with 503. Other revocations delay the sign-in by at most this second: those set by any other
-   * caller, those of an application whose secrets are still live, and those of a service unless an operator
-   * set them.
+   * Issues tokens. If a revocation covers the current second, waits for the next second. A revocation set
+   * during the sign-in refuses it if that revocation may concern the evidence of the sign-in (see
+   * `INTERRUPTED`); any other revocation only delays the sign-in to the next second.
    * @throws {TokenRejected} TokenRevoked, InvalidGrant or AuthenticationFailed
    * @throws {SignInInterruptedError}
    */

@@ -95,8 +95,8 @@ export function windowsAccountKey(principal: string, realm: string): string | nu
 }
 
 /**
- * Returns the header's text. Node joins repeated headers of these names with a comma, which then matches
- * nothing.
+ * Returns the header's text; empty if the header is absent. Node joins repeated headers of these names with a
+ * comma, and the joined text matches neither a secret nor a user.
  */
 function textOf(header: string | string[] | undefined): string {
   return typeof header === 'string' ? header : '';
@@ -124,8 +124,8 @@ class NegotiateSignIn extends WindowsSignIn {
   async authenticate({ authorization }: IncomingHttpHeaders): Promise<WindowsSignedIn> {
     const { ticket, authenticator } = readTicket(authorization);
     const { principal, reply } = await this.accept(ticket);
-    // Only accepted tickets are recorded. A ticket is recorded before any other check, so it is used up in
-    // either case.
+    // Only accepted tickets are recorded. The ticket is recorded before any other check, so it is used up
+    // even if a later check refuses the user.
     if (!(await this.tickets.record(authenticator))) throw windowsSignInFailed('ticket replayed');
     const accountKey = windowsAccountKey(principal, this.realm);
     if (accountKey === null) throw windowsSignInFailed('no user of the realm');

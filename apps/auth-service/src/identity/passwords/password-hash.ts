@@ -36,7 +36,7 @@ const MAX_ARGON2_MEMORY_KIB = 131_072;
 /** Maximum product of memory in KiB and passes. The time of an argon2 hash is roughly proportional to it. */
 const MAX_ARGON2_WORK = 524_288;
 const ARGON2ID = '$argon2id$';
-// bcrypt costs from 4 to 16. Higher costs exceed the time limit.
+// bcrypt costs from 4 to 16. Higher costs take longer than about 2 s.
 const BCRYPT = /^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$/;
 
 /**
@@ -155,7 +155,7 @@ export async function wrapDigest(name: UnsaltedDigest, digest: string): Promise<
   return `${WRAPPED}${name}${await argon2(digest, ARGON2ID_COST)}`;
 }
 
-/** Whether verifying `hash` includes one argon2id computation, the price of every login. */
+/** Whether verifying `hash` includes an argon2id computation. Every login must include at least one. */
 export function costsArgon2(hash: PasswordHash): boolean {
   return hash.scheme === 'argon2id' || hash.scheme === 'wrapped';
 }

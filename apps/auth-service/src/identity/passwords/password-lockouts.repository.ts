@@ -14,8 +14,8 @@ const IS_LOCKED = `coalesce(${isInFuture('locked_until', LONGEST_LOCKOUT_SECONDS
 const WAS_LOCKED = `coalesce(${isInFuture('l.locked_until', LONGEST_LOCKOUT_SECONDS)}, false)`;
 
 // Hand-written SQL: atomic across replicas, and hot. It does not change the row of a locked account, so that
-// further guesses do not prolong the lock. $2 failures lock; each lock lasts twice as long as the previous
-// one.
+// further guesses do not prolong the lock. An account is locked after $2 failures; each lock lasts twice as
+// long as the previous one.
 const RECORD_FAILURE: PreparedStatement = {
   name: 'record-password-failure',
   text: `

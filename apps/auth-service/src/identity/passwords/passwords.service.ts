@@ -84,16 +84,17 @@ export class PasswordsService implements OnModuleInit {
     try {
       lowerWorkerPriority();
     } catch (error) {
-      // Failing to lower the priority does not prevent the start, because it only leaves more time for other
-      // requests. It fails if the system denies it or a thread ends before the call.
+      // A failure does not prevent the start, because the lower priority only leaves more time for other
+      // requests. Lowering it fails if the system denies it or a thread ends before the call.
       this.logger.warn('could not lower the priority of the hashing threads', { err: error });
     }
   }
 
   /**
-   * Checks the password and the lock. Every refusal takes the same steps and the time of the slowest legacy
-   * hash (see `SlowestHash`). If two unlinked accounts share a name, the first store's password is checked,
-   * and the user is refused later as ambiguous.
+   * Checks the password, then the lock; counts a failure, and upgrades an outdated hash. A refusal does the
+   * same work for unknown users and lasts at least as long as the slowest legacy hash (`SlowestHash`, at most
+   * 2 s). If two unlinked accounts share a name, the password of the first store that has one is checked; the
+   * merge of the identities refuses the user as ambiguous.
    * @throws {TooMuchWorkError} when the hash queue is full
    */
   async check(userName: string, password: string): Promise<PasswordVerdict> {
@@ -114,7 +115,8 @@ export class PasswordsService implements OnModuleInit {
   }
 
   /**
-   * Runs hashes of different networks in turn, so that a network that floods the queue delays only itself.
+   * Runs a hash as soon as the network of the request gets a slot. Networks get slots in rotation, so a
+   * network that floods the queue delays only itself.
    */
   private async runFairly<T>(work: () => Promise<T>): Promise<T> {
     try {
@@ -131,8 +133,9 @@ export class PasswordsService implements OnModuleInit {
   }
 
   /**
-   * Verifies a password. Every login costs one argon2id hash: an unknown user costs a dummy hash, and a cheap
-   * legacy hash is followed by one. `upgradedHash` is set if the password is right and its hash is outdated.
+   * Verifies a password. Every login computes at least one argon2id hash: a dummy hash for an unknown user,
+   * and an additional hash after a legacy hash of another scheme. `upgradedHash` is set if the password is
+   * right and its hash is outdated.
    */
   private async verify(
     stored: string | null,
@@ -153,8 +156,8 @@ export class PasswordsService implements OnModuleInit {
     if (costsArgon2(hash)) this.hashes.inc();
     const verified = (await verifyPassword(hash, password)) && isKnown;
     if (!needsUpgrade(hash) || (!verified && costsArgon2(hash))) return { verified, upgradedHash: null };
-    // A wrong legacy password costs a hash too. Otherwise its quick response would reveal that the account
-    // exists.
+    // The argon2id hash is computed for a wrong legacy password too. Otherwise its quick response would
+    // reveal that the account exists.
     this.hashes.inc();
     const upgradedHash = await argon2(password, ARGON2ID_COST);
     return { verified, upgradedHash: verified ? upgradedHash : null };
@@ -214,7 +217,7 @@ export class SlowestHash {
   }
 }
 
-/** Returns the true reasons for a refusal. */
+/** Returns the reasons for a refusal, for the log and the audit trail only. */
 function refusalReasons(
   lookup: FoundPassword,
   attempt: { verified: boolean; isReadable: boolean; outcome: PasswordAttemptOutcome },

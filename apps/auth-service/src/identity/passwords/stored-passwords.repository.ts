@@ -37,7 +37,10 @@ export class StoredPasswordsRepository {
     ]);
   }
 
-  /** Returns the password of the enabled account with this user name, from the first store that has one. */
+  /**
+   * Returns the password of the enabled account with this user name. If several stores have such an account,
+   * the first one with a password counts.
+   */
   async find(userName: string): Promise<FoundPassword> {
     const parameters = [userNameKey(userName)];
     const found = await Promise.all(

@@ -138,8 +138,8 @@ export class OpenIdFlow {
   ) {}
 
   /**
-   * Starts a sign-in. It remembers X-Application-Key for the callback, which the browser sends without that
-   * header. An unknown application is refused only at the callback.
+   * Starts a sign-in, and stores X-Application-Key with it, because the browser sends the callback without
+   * that header. An unknown application is refused only at the callback.
    */
   @TokenGet('sso/initiate', {
     flow: 'openid',

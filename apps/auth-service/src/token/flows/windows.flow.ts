@@ -54,7 +54,7 @@ export class WindowsFlow {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Headers('x-application-key') applicationKey: string | undefined,
   ): Promise<TokenResponse> {
-    // Set first, because a rejection keeps the headers set before it.
+    // Sets the header before anything can be refused, because a rejection keeps the headers set before it.
     if (this.signIn.challenge !== null) void reply.header(CHALLENGE_HEADER, this.signIn.challenge);
     const { accountKey, confirmation } = await this.signIn.authenticate(request.headers);
     const read = await this.applications.read(applicationKey ?? this.config.WINDOWS_FLOW_DEFAULT_APPLICATION);
