@@ -116,7 +116,7 @@ describe('the change feed', () => {
       await foreign.query('SELECT pg_current_xact_id()');
       await put('Late', 'seen');
       const after = await now();
-      // The statement of the service, in a transaction that stays open.
+      // Runs the statement of the service in a transaction that stays open.
       await late.query('BEGIN');
       await late.query(
         `INSERT INTO settings.setting_history (subsystem_key, setting_key, subsystem_name, setting_name, operation, value_text, revision, persona, request_id)
@@ -125,7 +125,7 @@ describe('the change feed', () => {
       await put('Late', 'early');
       const { changes, next } = await ask({ after, waitSeconds: '30' });
       expect(changes.map(({ settingName }) => settingName)).toEqual(['early']);
-      // Long enough for polls to include the writers, which they do once gaps stay open.
+      // Waits long enough for polls to include the writers, which they do once gaps stay open.
       expect((await ask({ after: next, waitSeconds: '2' })).changes).toEqual([]);
       const waiting = ask({ after: next, waitSeconds: '30' }, 1);
       await late.query('COMMIT');
@@ -245,7 +245,7 @@ describe('the change feed', () => {
     await eventually(async () => expect(await watchersOf(service, 0)).toBe(5));
     expect((await wait(hog, gone.signal)).status).toBe(503);
     const others = [1, 2].map((n) => wait({ sub: `personid:${String(n)}`, client_id: 'quiet' }, gone.signal));
-    // They get places. Two of the hog's waits end instead, with no changes.
+    // The others get places: two of the hog's waits end with no changes.
     const ended = [await Promise.race(hogs.map(async (each) => ({ each, response: await each })))];
     expect([ended[0]!.response.status, (await ended[0]!.response.json()) as Page]).toMatchObject([
       200,

@@ -65,7 +65,7 @@ describe('slow work leaves connections for others:', () => {
     const line = text.split('\n').find((each) => each.includes(`kind="lock-wait",state="${state}"`));
     return Number(line?.split(' ').at(-1));
   };
-  /** Writes that wait for a turn. They hold no connection. */
+  /** Writes that wait for a slot. They hold no connection. */
   const waitingForTurns = () => lockWaitTurns('waiting');
 
   it('restorations and their dry runs are limited per caller and in total', async () => {

@@ -51,7 +51,10 @@ const shape = z.object({
   SCHEDULE_CHANGES_PER_HOUR: z.coerce.number().int().min(1).max(100_000).default(60),
   /** Seconds over which the triggers with the default expression are spread. 0: all fire at once. */
   TRIGGER_JITTER_SECONDS: z.coerce.number().int().min(0).max(3_600).default(900),
-  /** Days for which fires are kept. One day is already far longer than any misfire. */
+  /**
+   * Days for which fires are kept. The minimum of one day is far longer than the 1.5 h within which a missed
+   * occurrence still fires.
+   */
   FIRE_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_660).default(30),
   /** Days for which completed and cancelled instances are kept after they were due. 0: for ever. */
   INSTANCE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
@@ -62,7 +65,7 @@ const shape = z.object({
   REMOVED_SCHEDULE_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
   /** Days for which instances are kept that a change of their schedule or calendar cancelled. 0: for ever. */
   RELEASED_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
-  /** Maximum of these instances per facility; the latest are kept. */
+  /** Maximum instances of a facility that changes have cancelled; the latest are kept. */
   RELEASED_PER_FACILITY: z.coerce.number().int().min(1).max(100_000_000).default(100_000),
   /**
    * Seconds between two purges of each kind of old rows. Released instances are purged at least every 300 s.

@@ -65,8 +65,8 @@ export const ENTITIES = [
 ];
 
 /**
- * TypeORM orders them by the number in the class name. Listed explicitly because a bundle has no folder to
- * scan.
+ * All migrations. TypeORM orders them by the number in the class name. Listed explicitly because a bundle has
+ * no folder to scan.
  */
 export const MIGRATIONS = [
   ...inboxMigrations(SCHEMA),
@@ -117,8 +117,8 @@ export function appRoleGrants(quotedRole: string): string[] {
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.calendars, task.calendar_rollouts TO ${quotedRole}`,
     // For removed schedules that nothing refers to any more.
     `GRANT DELETE ON task.schedules TO ${quotedRole}`,
-    // For moving an instance to `released_instances` when its instant is released. Reads see both through
-    // task.instances.
+    // For moving an instance to `released_instances` when its instant is released. Reads of task.instances
+    // return the rows of both tables.
     `GRANT DELETE ON task.instances TO ${quotedRole}`,
     `GRANT SELECT, INSERT, DELETE ON task.released_instances TO ${quotedRole}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON task.releases, task.templates TO ${quotedRole}`,

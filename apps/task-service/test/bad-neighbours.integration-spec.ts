@@ -12,7 +12,7 @@ import { EndedSchedulesJob } from '../src/recurring-generation/ended-schedules.j
 import { startTaskService } from './task-fixture';
 import type { TaskFixture } from './task-fixture';
 
-/** Why one item of a batch cannot be processed. */
+/** Reasons for which an item of a batch cannot be processed. */
 const HARMS = ['refused', 'locked', 'unreadable'] as const;
 type Harm = (typeof HARMS)[number];
 
@@ -122,7 +122,7 @@ describe('one bad item does not stop the others', () => {
         await holder.query('SELECT 1 FROM task.triggers WHERE facility_id = ANY ($1) FOR KEY SHARE', [
           facilitiesWith(harms, 'locked'),
         ]);
-        // Last, because the scheduler may poll at any time.
+        // Runs after `harm`, because the scheduler may poll at any time.
         await query(
           `UPDATE task.triggers SET next_fire_at = now() - interval '2 minutes' + facility_id % 1000 * interval '1 ms'
          WHERE facility_id = ANY ($1)`,

@@ -176,8 +176,8 @@ describe('blocked consumers', () => {
 });
 
 /**
- * How to send a message about a facility or business unit, returning its id, and the statement that locks the
- * rows of 701.
+ * A message whose consumer can be blocked. `send` publishes it for a facility or business unit and returns
+ * its id; `lock` is the statement that locks the rows of 701.
  */
 interface Held {
   readonly send: (id: number) => Promise<string>;

@@ -225,7 +225,7 @@ describe('retention of', () => {
         `SELECT to_char(${from}, '"task.fires_"YYYY_MM') AS first,
          to_char(${from} + interval '2 months', '"task.fires_"YYYY_MM') AS last`,
       );
-      // The statement of the previous release.
+      // Inserts a fire with the statement of the previous release.
       await service.database.query(
         `INSERT INTO task.trigger_fires (facility_id, scheduled_at, misfired, missed_count, message_id)
        VALUES (613, ${from} - interval '1 ms', false, 0, gen_random_uuid())`,
@@ -326,7 +326,7 @@ describe('retention of', () => {
       await database.query(
         `ALTER TABLE task.trigger_fires ADD CONSTRAINT fires_2020_03_elsewhere CHECK (scheduled_at < '2020-03-01' OR scheduled_at >= '2020-04-01') NOT VALID`,
       );
-      // The call of the previous release.
+      // The previous release calls this function.
       await database.query('SELECT task.keep_fires(30)');
       expect(
         await database.query('SELECT facility_id, tableoid::regclass::text AS month FROM task.fires'),

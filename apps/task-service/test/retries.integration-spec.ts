@@ -22,7 +22,7 @@ describe('retries', () => {
   let main: PlainBus;
   let scheduling: PlainBus;
   const waitsMs: number[] = [];
-  /** Work to run during the delay of this length in ms. */
+  /** Work to run during a delay, by the length of the delay in ms. */
   const duringDelay = new Map<number, () => Promise<unknown>>();
 
   beforeAll(async () => {

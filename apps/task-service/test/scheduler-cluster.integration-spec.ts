@@ -105,7 +105,8 @@ describe('schedulers on one trigger store', () => {
   });
 
   it('fire every missed occurrence, oldest first, up to 5,400 s late', async () => {
-    // Due 90 minutes before the current minute: at most 5,459 s ago, at least 5,400 s.
+    // The last multiple of ten minutes that is at least 80 minutes ago: due 4,800 s to 5,400 s ago, just
+    // within the threshold.
     await addTriggers(1, 1, {
       schedule: '*/10 * * * *',
       dueAt: `date_bin('10 minutes', now() - interval '80 minutes', '2000-01-01')`,

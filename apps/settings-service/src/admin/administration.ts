@@ -84,8 +84,8 @@ function isDifferent({ action }: AdminCommand, { missing, different, extra }: Su
 }
 
 /**
- * Returns the error to report. Commander also throws after it prints help; a failure to write that help takes
- * precedence.
+ * Returns the error to report: the failure to write the help text if there was one, else `error`. Commander
+ * throws even after it has printed help, so `error` alone would look like success.
  */
 function failureOf(error: unknown, help: Promise<void>): Promise<unknown> {
   return help.then(

@@ -54,7 +54,8 @@ are written (~), and settings that did not exist are deleted (-). Shows the chan
 /**
  * Builds the parser of the command line.
  * @param run executes the parsed command
- * @param output receives help and error messages; invalid arguments throw a CommanderError after the message
+ * @param output receives help and error messages. Invalid arguments throw a CommanderError once the message
+ * is written.
  */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,

@@ -19,7 +19,10 @@ import type { AuditTrail } from '../settings/write-request';
 import { SettingLineError, lineOf, settingOf } from './setting-lines';
 import type { MovedSetting } from './setting-lines';
 
-/** How a setting in the file compares with this environment. `extra`: it exists here but not in the file. */
+/**
+ * Result of comparing a setting of the file with this environment. `missing`: only the file has it. `extra`:
+ * only this environment has it.
+ */
 export type Difference = 'missing' | 'different' | 'same' | 'extra';
 /** Number of settings per outcome. `failed` settings are not changed. */
 export type Summary = Record<Difference | 'failed', number>;

@@ -55,11 +55,12 @@ const POLL_INTERVAL_MS = 100;
  */
 const POLL_TIMEOUT_MS = 5 * SECOND_MS;
 /**
- * If no poll ran for this long, the log is rebuilt instead of catching up, unless older writers delay that.
+ * Time since the last poll after which the log is rebuilt instead of catching up, unless older writers delay
+ * the rebuild.
  */
 const MAX_IDLE_MS = MINUTE_MS;
 /**
- * Polls, one per interval, for which opening a new log waits for older writers. After that, the previous log
+ * Maximum polls, one per interval, for which a new log waits for older writers. After that, the previous log
  * continues to be used.
  */
 const POLLS_BEFORE_REUSE = 3;
@@ -148,8 +149,8 @@ export class ChangeFeedService {
   }
 
   /**
-   * Returns an up-to-date log. For a reader without a position it is polled after the request began; for
-   * others it may be one interval old. It is never behind what the reader has seen at another replica.
+   * Returns an up-to-date log. For a reader without a position the log is polled after the request began; for
+   * others it may be one interval old. The log is never behind what the reader has seen at another replica.
    * @throws {SettingError} `changes-expired` if the history no longer holds what the reader has seen
    */
   private async currentLog(after: Position | null): Promise<ChangeLog> {
@@ -186,8 +187,8 @@ export class ChangeFeedService {
   }
 
   /**
-   * Starts a poll after this call. A poll already under way may have begun before a change that the reader
-   * knows of.
+   * Starts a poll after this call. A poll that was already running may have begun before a change that the
+   * reader knows of.
    */
   private async pollAfresh(): Promise<void> {
     if (this.activePoll !== null) await this.poll().catch(() => undefined);

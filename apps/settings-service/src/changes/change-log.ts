@@ -11,7 +11,7 @@ export interface Change extends Pick<
 }
 
 /**
- * What a reader has seen: every change up to `upTo`, except those in `open`, which were not committed then.
+ * Changes that a reader has seen: all up to `upTo`, except those in `open`, which were not committed then.
  */
 export interface Position {
   readonly upTo: number;

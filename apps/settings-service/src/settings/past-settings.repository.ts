@@ -198,11 +198,13 @@ const RESTORE_SETTINGS = `
    ORDER BY setting_key`;
 
 /**
- * Settings that one statement compares or restores. It bounds the statement's duration well below the
+ * Maximum number of settings that one statement compares, locks or restores, so that it ends well within the
  * statement timeout.
  */
 export const COMPARE_BATCH = 1_000;
-/** Bytes after which a restore statement takes no further setting. The last one may exceed it. */
+/**
+ * Bytes of values after which a statement restores no further setting. The last setting may exceed the limit.
+ */
 const RESTORE_BATCH_BYTES = 8 * 1024 * 1024;
 
 /**

@@ -13,8 +13,8 @@ import { LOCK_WAIT_MS, SlowWork } from './slow-work';
 import { WriteAllowance } from './write-allowance';
 
 /**
- * Limits of one restoration. More settings would hold up the change feed, which waits for identifiers that
- * are drawn but not committed. More names or bytes would make the transaction too long.
+ * Limits of one restoration. More settings would hold up the change feed, which advances past at most 500
+ * identifiers that are drawn but not committed. More names or bytes would make the transaction too long.
  */
 const MAX_RESTORED = { settings: 10_000, names: 200_000, bytes: 256 * 1024 * 1024 };
 

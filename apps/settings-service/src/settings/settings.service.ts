@@ -26,8 +26,8 @@ type Write = BulkWrite & WriteRequest;
 /** Retry limits of a write. When they are exhausted, the caller gets 503 with Retry-After. */
 const LIMITS = { maxAttempts: 10, deadlineMs: 5_000 };
 /**
- * No attempt starts later than this after the request, its waits for slots included. Clients give up after 10
- * s.
+ * Time after the start of a request, waits for slots included, after which no attempt starts. Clients give up
+ * after 10 s.
  */
 const LAST_ATTEMPT_MS = 8_000;
 const IDEMPOTENCY_CONSTRAINT = 'setting_history_idempotency';
@@ -116,8 +116,8 @@ export class SettingsService {
   }
 
   /**
-   * Tries the shared statement first. If the setting is locked, waits for the lock in a slot of the caller,
-   * while other callers can write the setting.
+   * Tries the shared statement first. If the setting is locked, writes again with a longer lock wait once a
+   * slot is free. Other callers can write the setting while this write waits for the slot.
    */
   private async putUnconditionally(write: SettingWrite): Promise<RecordedWrite> {
     const keys = [write.key];
@@ -239,8 +239,8 @@ export class SettingsService {
   }
 
   /**
-   * Returns the transaction options of one attempt. A write that already holds a slot to wait for locks goes
-   * to the front of its setting's queue, because the writes behind it need that slot too.
+   * Returns the transaction options of one attempt. A write that holds a slot for lock waits goes to the
+   * front of its setting's queue, because the writes behind it need that slot too.
    */
   private transactionOptions(
     keys: readonly SettingKey[],

@@ -125,8 +125,8 @@ export class SettledPastService {
     const nowMs = now.getTime();
     const hasGoneBack = nowMs < this.polledAtMs;
     const bounds = writers.map(({ writer, startedAt }): [string, number] => {
-      // Its timestamp may come from the clock before or after the step back, but is never before the stored
-      // settled time.
+      // The writer's timestamp may come from the clock before or after the step back, but is never before the
+      // stored settled time.
       if (hasGoneBack) return [writer, persistedMs];
       // A writer that the last poll did not find started after it. `startedAt` is null for writers of other
       // roles, and useless if it is in the future, because the clock has stepped back since.

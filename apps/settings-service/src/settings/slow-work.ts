@@ -7,13 +7,12 @@ import type { SettingKey } from './setting-key';
 import { settingKeyText } from './setting-key';
 
 /**
- * Longest wait of a write for a lock before it needs a slot. It suffices for the locks that other single
- * writes hold.
+ * Maximum wait of a write for a lock without a slot. It suffices for the locks that other single writes hold.
  */
 export const SHORT_LOCK_WAIT_MS = 20;
 /**
- * Longest wait of a write for a lock once it has its slot, and of a restoration for each lock statement of up
- * to 1,000 settings.
+ * Maximum wait of a write for a lock in a slot, and of a restoration for each lock statement of up to 1,000
+ * settings.
  */
 export const LOCK_WAIT_MS = 2 * SECOND_MS;
 
@@ -58,7 +57,7 @@ export class SlowWork {
   /**
    * Runs a restoration or its dry run once a slot is free.
    * @throws {SettingError} `too-many-restorations`, `restorations-busy`; `setting-busy` if it waits too long
-   *   for a lock
+   * for a lock
    */
   restore<T>(caller: string, work: () => Promise<T>): Promise<T> {
     const share = { key: caller, limit: RESTORATIONS_PER_CALLER };

@@ -29,7 +29,7 @@ const IDENTITY_TIMEOUT_MS = 3_000;
 /**
  * Returns the facilities that a caller reaches on a route. An InternalPartner reaches all. Any other caller
  * reaches the facilities of the token that are held for a persona which the route accepts. Null if the token
- * does not say for which persona each facility is held. Source: docs/spec-gaps.md.
+ * omits facilities, or does not say for which persona each is held. Source: docs/spec-gaps.md.
  */
 export function facilityScope(caller: ScopeClaims, route: RoutePersonas): FacilityScope | null {
   const accepted = combinePersonas(...route);
@@ -68,7 +68,7 @@ export class CallerScope {
    * Returns the facilities that the caller reaches on a route which accepts these personas. Asks
    * auth-service's `/auth/me` if the token lists only some of the facilities, or does not say for which
    * personas they are held.
-   * @throws {TaskError} identity-unavailable if auth-service does not say: no facility is granted on a guess
+   * @throws {TaskError} identity-unavailable if auth-service does not return them
    */
   async of(caller: Caller, route: RoutePersonas): Promise<FacilityScope> {
     return facilityScope(caller, route) ?? (await this.fullScope(caller, route));

@@ -64,8 +64,8 @@ export async function runAdmin(
 }
 
 /**
- * Commander throws after printing help, too. Returns the error of writing the help text if that failed, else
- * the given error.
+ * Returns the error to report: the failure to write the help text if there was one, else `error`. Commander
+ * throws even after it has printed help, so `error` alone would look like success.
  */
 async function failureOf(error: unknown, help: Promise<unknown>): Promise<unknown> {
   try {

@@ -74,8 +74,8 @@ const DESCRIPTIONS: Readonly<Record<Subject, Readonly<Partial<Record<Action, str
 /**
  * Builds the parser of the whole command line.
  * @param run carries out the parsed command
- * @param output receives help and error messages; a wrong command line throws a CommanderError after its
- * message
+ * @param output receives help and error messages. An invalid command line throws a CommanderError once its
+ * message is written.
  */
 export function adminProgram(
   run: (command: AdminCommand) => Promise<void>,

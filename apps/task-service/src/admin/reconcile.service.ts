@@ -22,8 +22,8 @@ import type { AdminCommand } from './command-line';
 import { withDatabase } from './parked-messages.service';
 
 /**
- * Finds inconsistencies, and repairs them unless it is a dry run. No grace period: after a restore no message
- * is still on its way.
+ * Finds inconsistencies, and repairs them unless it is a dry run. Examines even the newest rows (no grace
+ * period), because after a restore no message about them is on its way.
  */
 export function reconcile(
   { isDryRun }: AdminCommand,
@@ -59,7 +59,8 @@ export function reconcile(
       new TriggerPositionsRepository(dataSource),
       config,
     );
-    // Runs first: `reconcileSchedules` then finds the instances that are missing below a position it resets.
+    // Runs first: it resets positions that are beyond the instances, so that `reconcileSchedules` requests
+    // generation of the missing ones.
     const misplaced = await positions.reconcile(options);
     const inconsistent = await service.reconcileSchedules(options);
     return [...misplaced, ...inconsistent, ...(await service.findLeftovers())].map((finding) => ({

@@ -19,9 +19,9 @@ const SCHEDULES_PER_STEP = 1_000;
 const STEPS_PER_REQUEST = 50;
 
 /**
- * Deletes calendars. Removed schedules lose their reference to the calendar first, in steps and without a
- * lock on it, so that schedules that name it can still be created. The calendar is locked only once no
- * reference remains.
+ * Deletes calendars. First clears the references of removed schedules, in steps and without a lock on the
+ * calendar, so that schedules that name it can still be created. Locks the calendar only once no reference
+ * remains.
  */
 @Injectable()
 export class CalendarRemovalService {
@@ -52,7 +52,7 @@ export class CalendarRemovalService {
     throw new TaskError('calendar-still-named', { retryAfterSeconds: 1 });
   }
 
-  /** Clears the calendar, which is not locked, from the next removed schedules. */
+  /** Clears the references of the next removed schedules to the calendar. Does not lock the calendar. */
   private async clearReferences(
     manager: EntityManager,
     calendarId: string,

@@ -16,10 +16,10 @@ export interface RolloutPosition extends Pick<
   readonly isSettled: boolean | null;
 }
 
-// Hand-written SQL: FOR UPDATE SKIP LOCKED, and skips last passes that must still wait for transactions. All
-// transactions below `ended.below` have ended; none from `ended.above` on has. A recorded id above
-// `ended.above` usually comes from another server, before a restore or a failover. "isSettled" is then null,
-// so that the step records the next id of this server.
+// Hand-written SQL: FOR UPDATE SKIP LOCKED. Skips a rollout whose last pass must still wait for transactions.
+// All transactions with ids below `ended.below` have ended; none with an id from `ended.above` on has. A
+// recorded id above `ended.above` usually comes from another server, before a restore or a failover.
+// "isSettled" is then null, so that the step records the next id of this server.
 const LOCK_NEXT = `
   SELECT calendar_id AS "calendarId", after_facility_id::float8 AS "afterFacilityId", changed_at AS "changedAt",
     is_last_pass AS "isLastPass",
@@ -53,8 +53,9 @@ const ADVANCE = `
   UPDATE task.calendar_rollouts SET after_facility_id = $2, is_last_pass = $3, stepped_at = clock_timestamp()
   WHERE calendar_id = $1`;
 
-// Hand-written SQL: a range of the index of a calendar's schedules. Skips facilities whose instances already
-// follow the current dates, and facilities whose schedules have ended, because generation ignores those.
+// Hand-written SQL: reads a range of the index of a calendar's schedules. Skips facilities whose instances
+// already follow the current dates, and facilities whose schedules have ended, because generation ignores
+// those.
 const FACILITIES = `
   SELECT facility_id::float8 AS "facilityId" FROM (
     SELECT DISTINCT facility_id FROM task.schedules
@@ -70,8 +71,8 @@ export class CalendarRolloutsRepository {
   constructor(@InjectRepository(CalendarRollout) private readonly rollouts: Repository<CalendarRollout>) {}
 
   /**
-   * Locks the rollout with the oldest step that no other replica has locked. Null if there is none that can
-   * proceed.
+   * Locks the rollout with the longest time since its last step, skipping those that other replicas have
+   * locked. Null if no rollout can proceed.
    * @param exceptCalendarIds calendars whose steps have just failed
    */
   async lockNext(

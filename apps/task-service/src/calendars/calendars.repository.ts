@@ -14,10 +14,10 @@ const INSERT = `
   RETURNING calendar_id AS "calendarId", name, excluded_dates AS "excludedDates", revision::float8 AS revision,
     changed_at AS "changedAt"`;
 
-// Hand-written SQL: compares with the stored row. The revision changes only with the dates. The ETag also
-// contains `changed_at`, because a failover that loses commits turns the revision back, but not the time.
-// `changed_at` is always the present, even if the stored one lies in the future. The second of two changes in
-// the same millisecond gets the next millisecond.
+// Hand-written SQL: compares the new values with the stored row. The revision increases only if the dates
+// change. The ETag also contains `changed_at`, because a failover that loses commits sets the revision back,
+// but not the time. `changed_at` is always the current time, even if the stored one lies in the future. The
+// second of two changes in the same millisecond gets the next millisecond.
 const REPLACE = `
   WITH replaced AS (
     UPDATE task.calendars SET name = $2, excluded_dates = $3,
@@ -32,8 +32,9 @@ const REPLACE = `
   FROM replaced`;
 
 /**
- * Attempts to create or lock a calendar. An attempt fails only if another transaction creates the calendar
- * between the read and the insert. For another failure it must also be deleted again.
+ * Maximum attempts to create or lock a calendar. An attempt fails only if another transaction creates the
+ * calendar between the read and the insert. The next attempt then finds the calendar, unless it has been
+ * deleted.
  */
 const MAX_ATTEMPTS = 5;
 

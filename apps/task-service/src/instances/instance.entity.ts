@@ -68,7 +68,7 @@ export class TaskInstance {
   @Column({ name: 'completed_by_name', type: 'text', nullable: true })
   readonly completedByName!: string | null;
 
-  /** Null until the instance is completed. */
+  /** Persona bits of the person who completed the instance; null until it is completed. */
   @Column({ name: 'completed_by_persona', type: 'smallint', nullable: true })
   readonly completedByPersona!: number | null;
 
@@ -84,7 +84,7 @@ export class TaskInstance {
   @Column({ name: 'cancelled_by_name', type: 'text', nullable: true })
   readonly cancelledByName!: string | null;
 
-  /** Persona of the person who cancelled the instance, or changed its schedule; otherwise null. */
+  /** Persona bits of the person who cancelled the instance, or changed its schedule; otherwise null. */
   @Column({ name: 'cancelled_by_persona', type: 'smallint', nullable: true })
   readonly cancelledByPersona!: number | null;
 
@@ -99,8 +99,7 @@ export class TaskInstance {
 }
 
 /**
- * Commands to an instance. `release` is a change of its schedule or calendar that cancels it while it is in
- * the future.
+ * Commands to an instance. `release` cancels a future instance because its schedule or calendar has changed.
  */
 export type InstanceCommand = 'complete' | 'cancel' | 'release';
 

@@ -98,8 +98,8 @@ const PAGE_OF_SCHEDULE = `
 /** Maximum instances of a schedule that one page scans for those in one state. */
 const MAX_SCANNED = 5_000;
 
-// Hand-written SQL: an index-only scan of the same index. Returns no row if the schedule does not exist or
-// its facility is out of scope.
+// Hand-written SQL: an index-only scan of the unique index of (schedule_id, due_at). Returns no row if the
+// schedule does not exist or its facility is out of scope.
 const SCAN_END = `
   SELECT due_at AS "dueAt" FROM task.instances
   WHERE schedule_id = $1 AND due_at >= $2 AND due_at < $3
@@ -119,14 +119,14 @@ const INSERT_MISSING = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM inserted`;
 
-// Hand-written SQL: reads by an index.
+// Hand-written SQL: ONLY, because released instances are never Pending.
 const PENDING_DUE = `
   SELECT due_at AS "dueAt" FROM ONLY task.instances
   WHERE schedule_id = $1 AND status = 'Pending' AND due_at > $2
   ORDER BY due_at LIMIT $3`;
 
-// Hand-written SQL: moves rows between tables. Only Pending ones: an instance that was completed first stays
-// completed; a later completion finds it cancelled.
+// Hand-written SQL: moves rows between tables. Moves only Pending instances: one that was completed first
+// stays completed, and a later completion finds the instance cancelled.
 const RELEASE = `
   WITH released AS (
     DELETE FROM ONLY task.instances WHERE schedule_id = $1 AND due_at = ANY ($2::timestamptz[]) AND status = 'Pending'
@@ -167,8 +167,8 @@ const COUNT_PENDING_OF_SCHEDULES = `
     WHERE instance.schedule_id = span.schedule_id AND instance.status = 'Pending'
       AND instance.due_at > span.after AND instance.due_at <= $3) AS counted`;
 
-// Hand-written SQL: reads a batch of each status by an index. Rows locked by another transaction are left for
-// the next run.
+// Hand-written SQL: reads a batch of each status by an index. Skips rows that another transaction has locked;
+// the next run deletes them.
 const DELETE_OLD = `
   WITH deleted AS (
     DELETE FROM task.instances WHERE task_instance_id = ANY (ARRAY(

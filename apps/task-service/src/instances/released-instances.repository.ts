@@ -25,8 +25,8 @@ const DELETE_OLD = `
     RETURNING 1)
   SELECT count(*)::int AS count FROM deleted`;
 
-// Hand-written SQL: steps from facility to facility by an index. Reads at most $2 + 1 entries of each, and
-// stops once about $3 entries were read. Finding a facility counts as FACILITY_COST entries.
+// Hand-written SQL: steps from facility to facility by an index. Reads at most $2 + 1 entries of each
+// facility, and stops once it has read about $3 entries. Finding a facility counts as FACILITY_COST entries.
 const NEXT_FACILITIES = `
   WITH RECURSIVE walk (facility_id, held, read) AS (
     SELECT $1::bigint, 0::bigint, 0::bigint

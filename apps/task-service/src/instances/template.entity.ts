@@ -4,7 +4,7 @@ import { INSTANT } from '../fields/fields';
 /**
  * A template of more than 256 bytes, stored once for all schedules and instances that share it. A trigger on
  * `task.schedules` inserts it. There is no foreign key, because it would be checked for each of thousands of
- * instances. It is deleted once no schedule and no instance uses it.
+ * instances. A template is deleted once no schedule and no instance uses it.
  */
 @Entity('templates')
 @Index('templates_by_use', ['usedAt', 'templateId'])
@@ -18,7 +18,7 @@ export class Template {
   @Column({ type: 'text' })
   readonly template!: string;
 
-  /** Last time at which it was known to be in use, to the hour. */
+  /** When the template was last known to be in use. Updated at most once an hour. */
   @Column({ name: 'used_at', ...INSTANT, default: () => 'now()' })
   readonly usedAt!: Date;
 }

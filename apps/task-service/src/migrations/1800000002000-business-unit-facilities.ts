@@ -2,8 +2,9 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
  * Records which business units hold which facility active. The previous release may run before this one,
- * beside it, or after a rollback, and records changes per business unit only. Its changes make this release
- * ignore older changes of the same unit; changes by this release are copied to its table.
+ * beside it, or after a rollback. It records changes per business unit only. A change that it records makes
+ * this release ignore older changes of the same unit. Changes by this release are copied to the table of the
+ * previous one.
  */
 export class BusinessUnitFacilities1800000002000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

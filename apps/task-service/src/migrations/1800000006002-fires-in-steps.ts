@@ -111,8 +111,8 @@ const KEEP_FIRES_STEP = `
     RETURN 'done';
   END $$`;
 
-// Runs all steps in one transaction, for the previous release. Once it has locked the default partition it
-// drops no month: fires may be waiting for that lock, and dropping would wait for them.
+// Runs all steps in one transaction, for the previous release. Drops no month once it has locked the default
+// partition: fires may be waiting for that lock, and the drop would wait for those fires.
 const KEEP_FIRES_OF_PREVIOUS_RELEASE = `
   CREATE OR REPLACE FUNCTION task.keep_fires(retention_days integer) RETURNS integer
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '2s' AS $$

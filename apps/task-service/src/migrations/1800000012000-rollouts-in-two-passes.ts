@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Records which transactions may have read a calendar's old dates, and whether the pass that follows them has
- * begun.
+ * Records which transactions may have read a calendar's old dates, and whether the last pass, which waits
+ * until those have ended, has begun.
  */
 export class RolloutsInTwoPasses1800000012000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

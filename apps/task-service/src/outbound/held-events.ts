@@ -2,7 +2,7 @@ import type { StoredMessage } from './outbox-message.entity';
 
 /** An event that the relay has read. */
 export interface ReadEvent extends StoredMessage {
-  /** Whether no other transaction has locked it. */
+  /** Whether the event is not locked by another transaction. */
   readonly isFree: boolean;
 }
 

@@ -16,7 +16,7 @@ export interface OutboxFloor {
   readonly sequence: string;
 }
 
-/** A full read of all heads that takes longer than this is slowed down by dead rows. */
+/** Milliseconds above which a full read of all heads counts as slowed down by dead rows. */
 const SLOW_MS = 50;
 /** Age after which a sequence number counts as committed or rolled back: statements end after 12 s. */
 const SETTLED_MS = 15 * SECOND_MS;
@@ -43,7 +43,9 @@ export class OutboxFloors {
     return !this.isActive || nowMs >= this.nextFullAtMs;
   }
 
-  /** Whether a full read must be divided: one of all partitions might exceed the statement timeout. */
+  /**
+   * Whether a full read must be divided, because a read of all partitions might exceed the statement timeout.
+   */
   get isSlow(): boolean {
     return this.isActive;
   }

@@ -72,7 +72,7 @@ export class OutboxMessage {
   @Column({ name: 'last_error', type: 'text', nullable: true })
   readonly lastError!: string | null;
 
-  /** When it was parked; null if it is not. */
+  /** When the event was parked; null if it is not parked. */
   @Column({ name: 'parked_at', type: 'timestamptz', nullable: true })
   readonly parkedAt!: Date | null;
 }

@@ -19,9 +19,10 @@ export const HAS_REFUSED_BEFORE = `(
   LIMIT 1)`;
 
 /**
- * Condition: events of the wanted type above its floor. It is a row comparison so that, together with ORDER
- * BY message_type, sequence, only `outbox_waiting` provides the order: by the primary key the events of all
- * types would be read for each type. Statements that use it need NO_SORT.
+ * Condition: events of the wanted type above its floor. It is a row comparison, so that with ORDER BY
+ * message_type, sequence only `outbox_waiting` provides the order. The primary key, which does not contain
+ * the type, would read the events of all types for each type. Statements that use this condition need
+ * NO_SORT.
  */
 export const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.message_type, wanted.floor)
           AND event.message_type <= wanted.message_type`;
@@ -34,9 +35,9 @@ export const BEHIND_FLOOR = `(event.message_type, event.sequence) > (wanted.mess
 export const NO_SORT = `set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`;
 
 /**
- * Builds a statement that reads the events of a batch in order, and returns for each whether it can be
- * settled now. `xmax` is 0 for a row that no transaction has touched, the usual case, which costs nothing.
- * Touched rows are locked by `ctid` unless another transaction holds them, without an index lookup for each.
+ * Builds a statement that reads the events of a batch in order, and returns for each event whether it can be
+ * settled now. `xmax` is 0 for a row that no transaction has touched, the usual case; such a row needs no
+ * lock here. Other rows are locked by `ctid`, without an index lookup, unless another transaction holds them.
  * `parked_at` is not tested in WHERE: the planner might then prefer an index of waiting events.
  */
 export const readUnlocked = (batch: string): string => `
@@ -50,13 +51,13 @@ export const readUnlocked = (batch: string): string => `
   FROM batch LEFT JOIN locked USING (partition, sequence)
   ORDER BY sequence`;
 
-// An event waits while an earlier one of its facility and type waits for its next attempt. Other types
-// continue: they lead to other queues, between which the broker keeps no order anyway. Each type is read from
-// its head, so at most one batch per type is touched, however long the backlog of one is, e.g. of a bus that
-// is down. HAS_REFUSED_BEFORE is a sub-query with a LIMIT, evaluated per event: NOT EXISTS might become a
-// join of every event with every refused one, because the planner takes `parked_at IS NULL` for rare. Paused
-// types are skipped. An event that another transaction has locked is not published: the pass would wait for
-// that lock while it holds all its partitions, and would then publish everything again.
+// An event waits while an earlier one of its facility and type waits for its next attempt. Events of other
+// types continue: they lead to other queues, between which the broker keeps no order anyway. Each type is
+// read from its head, so at most one batch per type is touched, however long the backlog of one type is, e.g.
+// while its bus is down. HAS_REFUSED_BEFORE is a sub-query with a LIMIT, evaluated per event: NOT EXISTS
+// might become a join of every event with every refused one, because the planner assumes that `parked_at IS
+// NULL` is rare. Paused types are skipped. An event that another transaction has locked is not published: the
+// pass would wait for that lock while it holds all its partitions, and would then publish everything again.
 export const SELECT_BATCH = readUnlocked(`
     SELECT batch.* FROM (
       SELECT partition FROM unnest(current_setting('task.partitions')::smallint[]) AS locked (partition)

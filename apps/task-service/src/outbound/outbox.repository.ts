@@ -24,7 +24,7 @@ interface EventChoice extends ParkedChoice {
   readonly isParked: boolean;
 }
 
-/** Events that a pass reads. */
+/** Selection of the events that a pass reads. */
 export interface BatchChoice {
   readonly partitions: readonly number[];
   readonly messageTypes: readonly string[];
@@ -56,8 +56,8 @@ export interface OutboxBacklog {
   /** Waiting events, counted up to 10,000. */
   readonly waiting: number;
   /**
-   * Parked events. While floors are in use they are counted up to 10,000, too, in index order, which reads no
-   * dead row.
+   * Parked events. The number is exact, except while floors are in use: then they are counted up to 10,000 in
+   * index order, which reads no dead row.
    */
   readonly parked: number;
   /** Age of the oldest event that is not parked; 0 if none waits. */
@@ -144,8 +144,8 @@ const SELECT_BACKLOG = `
         ORDER BY sequence LIMIT 1) AS created_at
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
-// The same, read above the floors, for the types that this release publishes.
-const SELECT_BACKLOG_ABOVE = `
+// The same backlog, read above the floors, for the types that this release publishes.
+const SELECT_BACKLOG_BEHIND = `
   WITH wanted AS MATERIALIZED (${WANTED})
   SELECT (SELECT count(*)::int FROM (
       SELECT 1 FROM wanted CROSS JOIN LATERAL (
@@ -199,10 +199,10 @@ export class OutboxRepository {
   /**
    * Locks the partitions that no other replica has locked, so that one replica at a time publishes each and
    * keeps its order. Returns for each the oldest events that may be published now, in order; where facilities
-   * take turns, the oldest of the facilities whose turn it is. If another transaction has locked an event, it
-   * and the later events of its facility and type are left out. The locks end with the transaction or
-   * connection: a crashed replica holds none, and the server ends a frozen one. Hand-written SQL: advisory
-   * locks, SKIP LOCKED.
+   * take turns, the oldest of the facilities whose turn it is. Skips an event that another transaction has
+   * locked, and the later events of its facility and type. The locks end with the transaction or connection:
+   * a crashed replica holds none, and the server ends a frozen one. Hand-written SQL: advisory locks, SKIP
+   * LOCKED.
    */
   async lockBatches(
     manager: EntityManager,

@@ -89,7 +89,7 @@ export interface BatchOutcome {
   readonly refusedTypes: Map<string, RefusedType>;
   /** Buses that could not accept a message. */
   readonly outages: Set<Bus>;
-  /** Whether messages remain because the time was up or one facility had too many. */
+  /** Whether events remain because the time was up, or because a facility had more than MAX_OF_FACILITY. */
   cutShort: boolean;
 }
 
@@ -211,7 +211,8 @@ export function nextPassDelayMs(
   const waits = pauses.filter((ms) => ms !== undefined);
   const isCut = outcome.cutShort && waits.length < left.length;
   if (isCut || (batch.length === limit && waits.length === 0)) waits.push(0);
-  // The events behind a parked one can be published now. `TypeProbe` takes over paused types.
+  // The events behind a parked one can be published now (a delay of 0). Refusals of paused types do not
+  // count, because `TypeProbe` publishes those types.
   const own = outcome.refused.filter(({ messageType }) => !outcome.refusedTypes.has(messageType));
   waits.push(...own.map(({ delayMs }) => delayMs ?? 0));
   return waits.length === 0 ? null : Math.min(...waits);

@@ -18,8 +18,8 @@ import { type BatchOutcome, BUSES, nextPassDelayMs, probeDelayMs, publishBatch }
 /** Maximum events of a pass, over all its partitions. */
 const BATCH_SIZE = 400;
 /**
- * Delay if another replica is publishing the partition: it may have read its batch before a new event was
- * stored.
+ * Delay before the next pass if another replica holds the partition: that replica may have read its batch
+ * before the newest event was stored.
  */
 const LOCKED_DELAY_MS = 200;
 
@@ -29,7 +29,7 @@ const ALL_PARTITIONS = Array.from({ length: PARTITION_COUNT }, (_, partition) =>
 export interface PassResult {
   /** Delay in ms before the next pass, for each partition that needs one. */
   readonly delaysMs: ReadonlyMap<number, number>;
-  /** Delay before the first probe of the types that the pass paused; null if it paused none. */
+  /** Delay in ms before the first probe of the types that the pass paused; null if it paused none. */
   readonly probeDelayMs: number | null;
 }
 
@@ -177,7 +177,8 @@ export class RelayPass {
     if (read === events.length)
       return hasSkipped ? Math.min(delayMs ?? Infinity, HELD_CHAIN_DELAY_MS) : delayMs;
     this.lockedCount.inc(read - events.length);
-    // The locked events fill a full batch. The next one skips their chains and has room for other events.
+    // Locked events may have filled the batch. The next pass skips their chains, so it can read other events
+    // at once.
     const isNew = this.held.note(heldChains, this.clock.monotonicMs());
     const nextMs = hasMore && isNew ? 0 : HELD_CHAIN_DELAY_MS;
     return Math.min(delayMs ?? Infinity, nextMs);

@@ -10,9 +10,9 @@ import { RelayPass } from './relay-pass.service';
 import { TypeProbe } from './type-probe.service';
 
 /**
- * Maximum concurrent passes. Few, so that each pass of a busy relay finds more to publish; two, so that a
- * pass that waits for the broker does not block the other partitions. Each holds a database connection; one
- * is left for the scheduler and the sweep.
+ * Maximum concurrent passes. Two, so that a pass that waits for the broker does not block the other
+ * partitions; no more, so that each pass of a busy relay finds more to publish. Each pass holds a database
+ * connection; one connection remains for the scheduler and the sweep.
  */
 const MAX_CONCURRENT_PASSES = 2;
 /** Interval of the sweep, which finds events whose replica crashed between commit and publish. */
@@ -111,7 +111,8 @@ export class RelayService implements OnApplicationBootstrap, OnApplicationShutdo
     this.queue.want(partition);
     if (this.isPumpScheduled) return;
     this.isPumpScheduled = true;
-    // The pass then includes whatever else is committed in this turn of the event loop.
+    // Deferred to the end of this turn of the event loop, so that the pass also includes what is committed
+    // during it.
     setImmediate(() => {
       this.isPumpScheduled = false;
       this.pump();

@@ -19,12 +19,15 @@ import type { BatchOutcome } from './publish-batch';
  * receive copies of what it refuses.
  */
 const LAST_PROBE_SIZE = 128;
-/** Delay before the next probe if one was inconclusive: the bus is down, or the probe failed. */
+/**
+ * Delay before the next probe if one was inconclusive: the bus is down, all events are locked, or the probe
+ * failed.
+ */
 const FAILED_PROBE_DELAY_MS = 5 * SECOND_MS;
 
 /** Result of a probe. */
 interface ProbeResult {
-  /** Delay before the next probe; null if the pause has ended. */
+  /** Delay in ms before the next probe; null if the pause has ended. */
   readonly delayMs: number | null;
 }
 
@@ -58,6 +61,8 @@ export class TypeProbe {
 
   /**
    * Probes every type that is due. Each is probed independently: a failure of one does not affect the others.
+   * Returns whether a pause has ended, and the delay in ms before the next probe, which is null if none of
+   * the probed types is still paused.
    */
   async run(): Promise<{ hasReleased: boolean; delayMs: number | null }> {
     const types = await this.pauses.claimDue(this.events.openTypes());

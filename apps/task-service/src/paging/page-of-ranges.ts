@@ -18,10 +18,10 @@ export interface RangedList {
 
 /**
  * Builds SQL for an array of the ids of the first `:limit` rows after (`:afterInstant`, `:afterId`) and
- * before `:beforeInstant`: the first rows of each range, merged. Each range is read in index order, so a page
- * costs what it returns, even if one range has most of the rows or none. Conditions are row comparisons
- * instead of `=` per key: for a key from a list PostgreSQL expects as many rows as an average key has, and
- * while much of the table is not vacuumed yet it would read all rows and sort them.
+ * before `:beforeInstant`: the first rows of each range, merged. Each range is read in index order, so the
+ * cost depends on the size of the page, even if one range has most of the rows or none. Conditions are row
+ * comparisons instead of `=` per key: for a key from a list PostgreSQL expects as many rows as an average key
+ * has, and while much of the table is not vacuumed yet it would read all rows and sort them.
  */
 export function pageOfFewRanges(list: RangedList): string {
   return `ARRAY(

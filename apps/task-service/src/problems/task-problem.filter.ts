@@ -117,7 +117,7 @@ const TASK_PROBLEMS = {
   },
 } as const satisfies Record<TaskErrorReason, Problem>;
 
-// Details of the problems for a caller whose request over the bus got no reply.
+// Details of the problems for a request over the bus that failed.
 export const NO_REPLY = 'No reply came over the bus in time.';
 export const FAULTED = 'The request failed on the other side of the bus.';
 export const BUS_DOWN = 'The message broker cannot be reached right now.';
@@ -137,7 +137,7 @@ function taskProblem({ reason, retryAfterSeconds }: TaskError): Problem {
   return { ...problem, headers: { 'Retry-After': String(retryAfterSeconds) } };
 }
 
-/** Returns the problem for a caller whose request over the bus got no reply. */
+/** Returns the problem of a request over the bus that failed; null for any other error. */
 function busProblem(error: unknown): Problem | null {
   if (error instanceof RequestTimeoutError) return problems.gatewayTimeout(NO_REPLY).problem;
   if (error instanceof RequestFaultedError) return problems.badGateway(FAULTED).problem;

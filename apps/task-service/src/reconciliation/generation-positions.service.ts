@@ -12,7 +12,9 @@ import { dueBetween, recurrenceOf } from '../recurrence/recurrence';
 import { timeZone } from '../recurrence/time-zone';
 import { GenerationPositionsRepository, type PositionedSchedule } from './generation-positions.repository';
 
-/** A position that a wrong clock has left, or a facility for which nothing is generated. */
+/**
+ * A position that a clock set ahead has moved into the future, or a facility for which nothing is generated.
+ */
 export interface PositionFinding {
   readonly problem:
     'next fire beyond the next occurrence' | 'generated beyond its instances' | 'facility without trigger';
@@ -134,7 +136,7 @@ export class GenerationPositions {
       this.triggers.findNextFire(manager, facilityId),
     );
     const secondFire = fire === null ? null : findSecondFire(fire, now);
-    // A trigger that fires rarely makes generation go up to its second fire.
+    // No gap: if the trigger fires rarely, generation goes up to its second fire.
     if (secondFire !== null && generatedUntil.getTime() <= secondFire.getTime() + DAY_MS) return false;
     const excludedDates = await this.positions.excludedDates(schedule.calendarId);
     const until = new Date(now.getTime() + this.config.GENERATION_HORIZON_DAYS * DAY_MS);

@@ -117,8 +117,9 @@ export class ReconciliationService {
   }
 
   /**
-   * Finds triggers and events that only an operator can judge: a command may have created the trigger, a
-   * newer release may have stored the event.
+   * Finds what only an operator can judge: triggers without a business unit, which a command may have
+   * created; triggers that cannot be evaluated; and events of unknown types, which a newer release may have
+   * stored.
    */
   async findLeftovers(): Promise<Finding[]> {
     const [triggers, broken, events] = await Promise.all([
@@ -312,7 +313,7 @@ function isDueAt(schedule: ExaminedSchedule, instant: Date): boolean {
 }
 
 /**
- * Returns a memoised function that tells why a trigger cannot be evaluated, or null if it can. Thousands of
+ * Returns a memoised function that returns why a trigger cannot be evaluated, or null if it can. Thousands of
  * facilities share the same few settings.
  */
 function memoisedEvaluation(): (trigger: FiringTrigger) => string | null {

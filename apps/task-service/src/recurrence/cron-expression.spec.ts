@@ -160,7 +160,7 @@ describe('any cron expression', () => {
       return value >= first && value <= last && (value - first) % (step ?? 1) === 0;
     });
   const DAY_MS = 86_400_000;
-  /** Returns whether one of the days of 400 years matches; after those the calendar repeats. */
+  /** Returns whether any day of 400 years matches. After that time the calendar repeats. */
   const comes = (days: (day: Date) => boolean): boolean => {
     for (let day = Date.UTC(2000, 0, 1); day < Date.UTC(2400, 0, 1); day += DAY_MS)
       if (days(new Date(day))) return true;

@@ -7,7 +7,9 @@ export interface CronExpression {
   readonly daysOfMonth: ReadonlySet<number>;
   /** 0 is Sunday. */
   readonly daysOfWeek: ReadonlySet<number>;
-  /** Whether a day is due that matches only one of the two day fields: neither field begins with `*`. */
+  /**
+   * Whether a day is due if it matches only one of the two day fields. True if neither field begins with `*`.
+   */
   readonly isEitherDay: boolean;
 }
 

@@ -213,7 +213,7 @@ describe('occurrences in general', () => {
           const start = new Date(transition + minutes * 60_000);
           const next = nextOccurrence(expression, zone, start);
           expect(next.getTime()).toBeGreaterThan(start.getTime());
-          // From an earlier instant the same occurrence follows, with none between.
+          // From a start 26 hours earlier, `next` is still the first occurrence after `start`.
           const earlier = new Date(start.getTime() - 26 * HOUR_MS);
           const until = occurrencesBetween(expression, zone, earlier, next);
           expect(until.filter((instant) => instant > start)).toEqual([next]);

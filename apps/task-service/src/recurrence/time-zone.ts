@@ -62,8 +62,8 @@ export function startInstant(startDate: string, zone: TimeZone): Date {
 }
 
 /**
- * Returns the last instant at which a schedule may be due: the last millisecond in the zone for a calendar
- * date, otherwise the given instant.
+ * Returns the last instant at which a schedule may be due: for a calendar date, the last millisecond of that
+ * day in the zone; otherwise the given instant.
  */
 export function endInstant(endDate: string, zone: TimeZone): Date {
   if (!CALENDAR_DATE.test(endDate)) return new Date(endDate);
@@ -109,8 +109,8 @@ interface YearOffsets {
 }
 
 /**
- * Distance of the samples. No zone has changed its offset twice within six days since 2000. A sample costs
- * 1.5 µs, and a request needs up to eleven years of them.
+ * Distance between samples of the offset. No zone has changed its offset twice within six days since 2000. A
+ * sample costs 1.5 µs, and a request needs the samples of up to eleven years.
  */
 const SAMPLE_MS = 3 * DAY_MS;
 

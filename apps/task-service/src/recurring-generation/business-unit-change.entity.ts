@@ -86,7 +86,10 @@ export class BusinessUnit {
   @Column({ name: 'listed_at', type: 'timestamptz', nullable: true })
   readonly listedAt!: Date | null;
 
-  /** That list: an older activation that arrives later must not add other facilities. */
+  /**
+   * The facilities on the list of `listedAt`. An activation that is older than the list but arrives later
+   * must not add others.
+   */
   @Column({ name: 'listed_facilities', type: 'bigint', array: true, nullable: true })
   readonly listedFacilities!: string[] | null;
 }

@@ -84,9 +84,9 @@ const LOCK_WITH_ACTIVE = `
     ORDER BY number) AS locks`;
 
 // Hand-written SQL: decides and writes all pairs in one statement. Delayed retries arrive out of order: a
-// change older than the applied one is stale. One of the same instant is not, because their order is unknown.
-// A list does not change the pair's activation date. Changes that release 0.2 applied are known per business
-// unit only.
+// change older than the applied one is stale. A change of the same instant is not, because the order of the
+// two is unknown. A list does not change the pair's activation date. Changes that release 0.2 applied are
+// known per business unit only.
 const ACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active
@@ -107,7 +107,7 @@ const ACTIVATE = `
   FROM written LEFT JOIN active USING (facility_id)
   ORDER BY written.facility_id`;
 
-// Hand-written SQL, as above: ends the unit's active pairs, except those on the list.
+// Hand-written SQL: one statement, like ACTIVATE. Ends the unit's active pairs, except those on the list.
 const END_UNLISTED = `
   WITH ended AS (
     UPDATE task.business_unit_facilities AS pair
@@ -119,10 +119,10 @@ const END_UNLISTED = `
   )
   SELECT facility_id::float8 AS "facilityId" FROM ended ORDER BY facility_id`;
 
-// Hand-written SQL, as above: ends the unit's active pairs, except those activated later. A pair that only
-// lists have changed since its activation counts by the date of that activation. A pair written by the
-// previous release counts by its last change. Listed facilities that were not active are written as well,
-// only to inform that release.
+// Hand-written SQL: one statement, like ACTIVATE. Ends the unit's active pairs, except those activated later.
+// A pair that only lists have changed since its activation counts by the date of that activation. A pair
+// written by the previous release counts by its last change. Listed facilities that were not active are
+// written as well, only to inform that release.
 const DEACTIVATE = `
   WITH active AS MATERIALIZED (
     SELECT facility_id FROM task.business_unit_facilities WHERE business_unit_id = $1 AND is_active

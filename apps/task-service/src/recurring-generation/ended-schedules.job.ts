@@ -82,8 +82,8 @@ export class EndedSchedulesJob extends RecurringJob {
   }
 
   /**
-   * Generates the last occurrences of an ended schedule, which also marks it as ended. Returns false if that
-   * remains for another run. Uses a transaction per schedule, because there may be many instances.
+   * Generates the last occurrences of an ended schedule, which also marks the schedule as ended. Returns
+   * false if another run must continue. Uses a transaction per schedule, because there may be many instances.
    */
   private async generateRest(schedule: EndingSchedule): Promise<boolean> {
     try {

@@ -112,7 +112,7 @@ export class GenerationBudget {
     const limit = this.config.INSTANCES_PER_FACILITY;
     const room = limit - (await this.instances.countPending(manager, facilityId, limit));
     if (count <= room) return wanted;
-    // After a change of a calendar all future occurrences are computed again, and most of the instances
+    // After a change of a calendar all future occurrences are planned again, although most of their instances
     // exist.
     if (count - (await this.countExisting(manager, schedules, window)) <= room) return wanted;
     runAfterCommit(manager, `limited ${String(facilityId)}`, () => {

@@ -32,7 +32,7 @@ export interface GenerationPlan {
   readonly isCalendarStale: boolean;
   readonly generatedUntil: Date;
   readonly calendarRevision: number | null;
-  /** Whether its `endDate` has passed and everything up to it is generated. */
+  /** Whether the schedule's `endDate` has passed and everything up to it is generated. */
   readonly hasEnded: boolean;
   /** Number of missed occurrences before `earliest`. */
   readonly skipped: number;
@@ -90,14 +90,17 @@ export function countPlanned(schedules: readonly GeneratingSchedule[], window: G
       const after = from < window.earliest ? window.earliest : from;
       count += planned.count(schedule, after);
     } catch (error) {
-      // Nothing is generated for it.
+      // A schedule with an invalid recurrence has no occurrences, so it adds nothing.
       if (!(error instanceof RecurrenceError)) throw error;
     }
   }
   return count;
 }
 
-/** Returns the window and shorter ones, each half as long as the one before, down to a day. */
+/**
+ * Returns the window, then shorter ones: each spans half the time of the one before, and the last at least a
+ * day.
+ */
 export function shorterWindows(window: GenerationWindow): GenerationWindow[] {
   const nowMs = window.now.getTime();
   const windows: GenerationWindow[] = [];
@@ -137,7 +140,8 @@ export function planNothing(
 }
 
 /**
- * Returns the instant after which generation continues. After a change of the calendar it restarts from now.
+ * Returns the instant after which generation continues: where it ended, or now if the calendar has changed
+ * and generation had gone further. Not before `activeSince`.
  */
 export function startOf(
   { isCalendarStale, generatedUntil }: GeneratingSchedule,
@@ -169,7 +173,7 @@ function planOne(
   };
 }
 
-/** Caches what was computed for other schedules of the run. */
+/** Caches the recurrences, due instants and counts that schedules with equal settings share in a run. */
 class PlanCache {
   private readonly recurrences = new Map<string, Recurrence>();
   private readonly due = new Map<string, Date[]>();

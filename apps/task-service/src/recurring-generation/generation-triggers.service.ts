@@ -217,8 +217,8 @@ class Planner {
   }
 
   /**
-   * Returns the first two occurrences after now, and as `recent` the first one after now minus the maximum
-   * jitter, whose jittered fire may still be in the future.
+   * Returns the first two occurrences after now, and in `recent` the first one after now minus the maximum
+   * jitter. The jittered fire of `recent` may still be in the future.
    */
   private occurrencesOf(settings: GenerationRequest): { recent: Date; next: Date; second: Date } {
     const { schedule, timeZone, expression, zone } = generationSettings(settings, null);
@@ -236,8 +236,8 @@ class Planner {
 }
 
 /**
- * Returns whether a plan changes a trigger. The earlier fire of an unchanged trigger is kept, because it may
- * be overdue. A fire after the planned one was set by a clock that was ahead.
+ * Returns whether a plan changes a trigger. If only the next fire differs, an earlier one is kept, because it
+ * may be overdue. A later one was planned by a clock that was ahead, and is replaced.
  */
 function isChanged(trigger: Trigger, plan: TriggerPlan): boolean {
   const hasOtherSettings =

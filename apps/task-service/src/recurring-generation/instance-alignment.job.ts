@@ -81,7 +81,8 @@ export class InstanceAlignmentJob extends RecurringJob {
     const schedule = await this.schedules.findAndLock(manager, scheduleId);
     if (schedule === null) return 0;
     const step = await this.alignment.advance(manager, schedule);
-    // The cancelled instances may have used up the facility's limit of pending instances.
+    // The facility's limit of pending instances may have stopped generation until these instances were
+    // cancelled.
     if (step?.isLast && schedule.status === 'Active')
       await this.outbound.store(manager, [
         generationRequested(schedule.facilityId, { requestedAt: await databaseNow(manager) }),

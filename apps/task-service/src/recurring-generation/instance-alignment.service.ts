@@ -38,10 +38,10 @@ export interface Alignment {
 type StepTaken = { readonly cancelled: number; readonly doneUntil: Date; readonly isLast: boolean };
 
 /**
- * Applies a schedule's current settings to its future instances. Pending instances at which it is still due
- * keep their identifier and get its name and template; the others are cancelled. The first step is part of
- * the transaction of the change; a job on any replica runs the others. Missing instances are created by
- * generation, not here.
+ * Applies a schedule's current settings to its future instances. Pending instances whose instant is still due
+ * keep their identifier and get the schedule's name and template; the others are cancelled. The first step is
+ * part of the transaction of the change; a job on any replica runs the others. Missing instances are created
+ * by generation, not here.
  */
 @Injectable()
 export class InstanceAlignmentService {

@@ -45,7 +45,8 @@ export function decideFire(dueAt: Date, now: Date, expression: CronExpression, z
 }
 
 /**
- * Returns the next fire of a trigger with jitter: its first occurrence, delayed by the jitter, after `now`.
+ * Returns the next fire of a trigger with jitter: the first instant after `now` that is an occurrence plus
+ * the jitter.
  */
 export function nextFireAfter(
   now: Date,

@@ -2,19 +2,19 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BIGINT, INSTANT } from '../fields/fields';
 
 /**
- * Since when business units have held a facility active, or not. While none does, the row also stores the
- * settings of the facility's removed trigger.
+ * When business units last activated a facility, and when the last one deactivated it. While no unit holds it
+ * active, the row also stores the settings of the facility's removed trigger.
  */
 @Entity('facility_activity')
 export class FacilityActivity {
   @PrimaryColumn({ name: 'facility_id', ...BIGINT, primaryKeyConstraintName: 'facility_activity_pkey' })
   readonly facilityId!: number;
 
-  /** When its last business unit deactivated it; null once it has a trigger again. */
+  /** When the facility's last business unit deactivated it; null once it has a trigger again. */
   @Column({ name: 'inactive_since', ...INSTANT, nullable: true })
   readonly inactiveSince!: Date | null;
 
-  /** When it was last activated: occurrences before this instant are not generated any more. */
+  /** When the facility was last activated. Earlier occurrences are not generated any more. */
   @Column({ name: 'active_since', ...INSTANT, nullable: true })
   readonly activeSince!: Date | null;
 

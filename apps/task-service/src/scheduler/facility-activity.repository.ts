@@ -6,7 +6,7 @@ import type { Trigger } from './trigger.entity';
 export interface KnownActivity {
   /** Database time of the transaction. */
   readonly now: Date;
-  /** Facilities that no business unit has held active until now. */
+  /** Facilities that are stored as inactive: no business unit held them active before this change. */
   readonly inactive: ReadonlySet<number>;
   /** Settings of their removed triggers, by facility. */
   readonly removedTriggers: ReadonlyMap<number, RemovedTrigger>;

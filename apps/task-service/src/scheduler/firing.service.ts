@@ -21,8 +21,8 @@ export interface FiredBatch {
 }
 
 /**
- * Position at which a scan for due triggers starts: no waiting trigger comes before `from`. Skips the index
- * entries that earlier fires have left at the head.
+ * Position at which a scan for due triggers starts: no waiting trigger comes before `from`. A scan from there
+ * skips the index entries of earlier fires, which would come first.
  */
 interface TrustedStart {
   readonly from: DuePosition;
@@ -30,8 +30,8 @@ interface TrustedStart {
 }
 
 /**
- * Time for which a start is trusted. An overdue trigger before it, which another replica has resumed, is
- * found after at most this time.
+ * Time for which a start is trusted. An overdue trigger that another replica has resumed may lie before the
+ * start; it is found after at most this time.
  */
 const START_TRUSTED_MS = 15 * SECOND_MS;
 /** Batches after which the start is read again. */

@@ -39,7 +39,7 @@ const TRIGGERS = `
   ORDER BY facility_id`;
 
 // Hand-written SQL: updates a batch. Skips triggers that another transaction has locked or changed. Clears a
-// previous fire in the future: the wrong clock dated it.
+// previous fire that lies in the future, because a wrong clock dated it.
 const MOVE_TRIGGERS = `
   WITH free AS MATERIALIZED (
     SELECT facility_id FROM task.triggers WHERE facility_id = ANY ($1) ORDER BY facility_id FOR UPDATE SKIP LOCKED

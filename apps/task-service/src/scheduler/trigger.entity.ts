@@ -61,7 +61,7 @@ export class Trigger {
   readonly nextFireAt!: Date;
 
   /**
-   * Seconds after each occurrence at which it fires, so that facilities with the default expression do not
+   * Delay in seconds of each fire after its occurrence, so that facilities with the default expression do not
    * all fire at once.
    */
   @Column({ name: 'jitter_seconds', type: 'integer', default: 0 })
@@ -74,7 +74,10 @@ export class Trigger {
   @Column({ type: 'text', nullable: true, select: false })
   readonly error!: string | null;
 
-  /** Trace in which the trigger was created or last changed, as a W3C `traceparent`. Its fires link to it. */
+  /**
+   * Trace in which the trigger was created or last changed, as a W3C `traceparent`. The spans of its fires
+   * link to this trace.
+   */
   @Column({ name: 'origin_trace', type: 'text', nullable: true, select: false })
   readonly originTrace!: string | null;
 }

@@ -66,10 +66,10 @@ export interface TriggerListing {
   readonly limit: number;
 }
 
-// Hand-written SQL: locking, and on the hot path. now() is an index condition; clock_timestamp() would scan
-// every waiting trigger. The LIMIT is part of the text: a generic plan for a parameter expects a tenth of the
-// table. $1 and $2 skip the index entries of earlier fires, which remain while a backup's snapshot is open: a
-// batch that reads a million of them takes 350 ms instead of 0.05 ms.
+// Hand-written SQL: locks rows on the hot path. now() can be an index condition; clock_timestamp() would make
+// it scan every waiting trigger. The LIMIT is part of the text: for a parameter, a generic plan expects a
+// tenth of the table. $1 and $2 skip the index entries of earlier fires, which remain while a backup's
+// snapshot is open: a batch that reads a million of them takes 350 ms instead of 0.05 ms.
 export const ACQUIRE_DUE = {
   name: 'acquire-due-triggers',
   text: `
@@ -95,7 +95,7 @@ const INSERT_MISSING = `
   ON CONFLICT DO NOTHING
   RETURNING facility_id::float8 AS "facilityId"`;
 
-// Hand-written SQL: a batch. Clears a previous fire in the future, which a wrong clock dated.
+// Hand-written SQL: a batch. Clears a previous fire that lies in the future, because a wrong clock dated it.
 const RESCHEDULE = `
   UPDATE task.triggers AS trigger
   SET schedule = plan.schedule, time_zone = plan.time_zone, next_fire_at = plan.next_fire_at,
@@ -129,9 +129,9 @@ const NEXT_DUE = `
     WHERE state = 'WAITING' AND (next_fire_at, facility_id) >= ($1::timestamptz, $2::bigint)
     ORDER BY next_fire_at, facility_id LIMIT 1) AS next ON true`;
 
-/** Statement timeout of a step, which may scan the default partition without locking it. */
+/** Statement timeout of a step of `keepMonths`, which may scan the default partition without locking it. */
 const MONTH_STEP_LIMIT_MS = 10 * MINUTE_MS;
-/** Steps per run. */
+/** Maximum steps per run of `keepMonths`. */
 const MAX_MONTH_STEPS = 1_000;
 /** Maximum fires that a step moves into their month's partition. */
 const MOVED_FIRES = 10_000;
@@ -162,8 +162,8 @@ const DELETE_OLD_FIRES = `
 const NOT_EVALUATED = 'its stored settings cannot be evaluated';
 
 /**
- * Attempts to create or lock triggers. An attempt fails only if another transaction creates a trigger and
- * deletes it again in between.
+ * Maximum attempts to create or lock triggers. An attempt fails only for a trigger that exists at the insert
+ * but is deleted by another transaction before it is locked.
  */
 const MAX_ATTEMPTS = 5;
 
@@ -373,9 +373,9 @@ export class TriggersRepository {
   }
 
   /**
-   * Returns the facility's next fire, null if no trigger fires, and the database time. Occurrences up to
-   * `activeSince` are not generated, because no business unit held the facility active; null if nothing is
-   * known.
+   * Returns the database time, the facility's next fire, and `activeSince`. `fire` is null if the facility
+   * has no trigger that fires. Occurrences up to `activeSince` are not generated, because no business unit
+   * held the facility active; null if its activity is not known.
    */
   async findNextFire(
     manager: EntityManager,

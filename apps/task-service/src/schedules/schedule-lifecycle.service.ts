@@ -23,8 +23,8 @@ import {
 } from '../stored-schedules/schedules.repository';
 
 /**
- * Causes for which future instances are cancelled. A resumption cancels only instances that its pause has not
- * cancelled yet.
+ * Causes recorded with the instances that a command cancels. A resumption cancels only instances that its
+ * pause has not cancelled yet.
  */
 const CAUSES = { update: 'Update', pause: 'Pause', resume: 'Pause', remove: 'Removal' } as const;
 /** Members that decide when a schedule is due. */
@@ -33,8 +33,8 @@ const RECURRENCE = ['schedule', 'timeZone', 'startDate', 'endDate', 'calendarId'
 const COPIED = ['name', 'template'] as const;
 
 /**
- * Result of an attempt in which generation was too far behind for one transaction. It committed a part of the
- * missing instances; the change is attempted again.
+ * Result of an attempt that found too many missing instances for one transaction. The attempt generates and
+ * commits a part of them; then the change is attempted again.
  */
 const BEHIND = Symbol('behind');
 
@@ -42,7 +42,10 @@ interface Locked {
   readonly schedule: Schedule;
   /** Database time after the lock was acquired; the instant of the change. */
   readonly now: Date;
-  /** Whether an earlier attempt at this request, whose commit was not confirmed, may have changed it. */
+  /**
+   * Whether an earlier attempt at this request, whose commit was not confirmed, may have changed the
+   * schedule.
+   */
   readonly mayBeChanged: boolean;
 }
 
@@ -54,8 +57,8 @@ interface Change {
 
 /**
  * Updates, pauses, resumes and removes schedules. The lock of the schedule's row serialises changes and
- * generation. The schedule and its event are stored in one transaction, and so are the changes of its future
- * instances; of thousands of instances the rest follows in steps.
+ * generation. One transaction stores the schedule, its event and the changes of its first 5,000 future
+ * instances; further instances are changed in steps.
  */
 @Injectable()
 export class ScheduleLifecycleService {

@@ -69,7 +69,7 @@ export class ScheduleLimits {
 
   /**
    * Runs a change of a schedule once a slot is free. A caller that may not change the schedule is rejected
-   * before, so that it does not delay others.
+   * before it waits, so that it does not delay others.
    * @throws {TaskError} schedule-not-found, facility-not-permitted, too-many-changes-at-once, changes-busy
    */
   async withSlot<T>(scheduleId: string, { caller, scope }: Reach, change: () => Promise<T>): Promise<T> {
@@ -96,7 +96,7 @@ export class ScheduleLimits {
     return this.slots.run(`facility ${String(facilityId)}`, caller, create);
   }
 
-  /** Returns the error for a facility that got no further schedule. */
+  /** Returns the error for a creation that a limit of its facility has refused. */
   async refusalOfNew(facilityId: number): Promise<TaskError> {
     const nextAt = await this.schedules.nextCreationAt(facilityId);
     if (nextAt === null) return new TaskError('schedule-limit-reached');
@@ -136,8 +136,8 @@ export class ScheduleLimits {
     { change, caller }: { change: ScheduleChange; caller: Caller },
   ): Promise<void> {
     const changed = { ...schedule, ...change };
-    // The minimum interval is checked only if the expression changes: an InternalPartner may have created it
-    // with a shorter one.
+    // The minimum interval is checked only if the expression changes: an InternalPartner may have created the
+    // schedule with a shorter one.
     const minutes = change.schedule === undefined ? 1 : minIntervalMinutes(caller, this.config);
     const recurrence = checkRecurrence(changed, minutes);
     if (change.endDate !== undefined && hasEnded(recurrence, now)) throw new TaskError('schedule-ended');
@@ -158,8 +158,8 @@ export class ScheduleLimits {
   }
 
   /**
-   * Counts a change within the hour; each may rewrite thousands of instances. `remove` is counted, but not
-   * limited.
+   * Counts a change against the hourly limit, because each may rewrite thousands of instances. `remove` is
+   * counted, but not limited.
    * @throws {TaskError} schedule-changed-too-often
    */
   countChange({ changesSince, changeCount }: ChangeCount, now: Date, command: ScheduleCommand): ChangeCount {

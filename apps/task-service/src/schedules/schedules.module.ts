@@ -10,7 +10,7 @@ import { ScheduleLimits } from './schedule-limits.service';
 import { SchedulesController } from './schedules.controller';
 import { SchedulesService } from './schedules.service';
 
-/** The routes of schedules, and what creates and changes them. */
+/** The routes of schedules, and the services that create and change them. */
 @Module({
   imports: [OutboundModule, StoredSchedulesModule, CalendarsModule, RecurringGenerationModule],
   controllers: [SchedulesController, ScheduleCommandsController, OccurrencesController],

@@ -10,12 +10,15 @@ const PER_TARGET = 1;
 /** Changes of one caller that may run at once. */
 const PER_CALLER = 2;
 /**
- * Changes that may wait. One caller may have fewer waiting for a target than all callers together, so that
- * none takes every place.
+ * Maximum waiting changes: of one caller for one target (`perShare`), and in all. A target has more places,
+ * CHANGES_WAITING_FOR_TARGET, so that no caller takes every one.
  */
 const CHANGES_WAITING = { perShare: 20, inAll: 1_000 };
 const CHANGES_WAITING_FOR_TARGET = 40;
-/** Changes of one caller that may wait. Higher, because a caller may complete many instances at once. */
+/**
+ * Maximum waiting changes of one caller for all targets. Higher, because a caller may complete many instances
+ * at once.
+ */
 const CHANGES_WAITING_OF_CALLER = 100;
 /**
  * Creations that may run at once, per facility and in all. They are stored in batches and hold no connection

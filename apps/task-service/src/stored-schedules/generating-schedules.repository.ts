@@ -14,7 +14,7 @@ export interface GeneratingSchedule extends Pick<
   readonly calendarRevision: number | null;
   /** Revision of the calendar by which the future instances were generated. */
   readonly generatedRevision: number | null;
-  /** Whether the calendar has changed since then. */
+  /** Whether the calendar has changed since the instances were generated. */
   readonly isCalendarStale: boolean;
 }
 
@@ -45,7 +45,7 @@ const CALENDARS = `
 // For schedules written by release 1.0.0: makes the database trigger on `template` store the template once.
 const STORE_TEMPLATES = `UPDATE task.schedules SET template = template WHERE schedule_id = ANY ($1)`;
 
-// Hand-written SQL: a batch in one statement. Clears the error, because the schedule could be evaluated.
+// Hand-written SQL: a batch in one statement. Clears the error: these schedules have just been evaluated.
 const MARK_GENERATED = `
   UPDATE task.schedules AS schedule
   SET generated_until = done.until, calendar_revision = done.calendar_revision, error = NULL,

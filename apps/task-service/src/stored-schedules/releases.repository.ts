@@ -41,8 +41,8 @@ export class ReleasesRepository {
   constructor(@InjectRepository(Release) private readonly releases: Repository<Release>) {}
 
   /**
-   * Locks the schedule of the release with the oldest step that no other replica has locked. Null if there is
-   * none.
+   * Locks the schedule whose release has the longest time since its last step, skipping those that other
+   * replicas have locked. Returns its id; null if no schedule can be locked.
    * @param exceptScheduleIds schedules whose steps have just failed
    */
   async lockNext(manager: EntityManager, exceptScheduleIds: readonly string[]): Promise<string | null> {

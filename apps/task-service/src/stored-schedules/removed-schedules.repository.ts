@@ -13,7 +13,7 @@ export interface RemovedPage {
   readonly last: RemovedPosition | null;
 }
 
-// Hand-written SQL: a batch. The age of these schedules counts from now.
+// Hand-written SQL: a batch. The retention of these schedules begins now.
 const NOTE_REMOVAL = `
   WITH noted AS (
     UPDATE task.schedules SET removed_at = now() WHERE schedule_id = ANY (ARRAY(

@@ -19,8 +19,8 @@ export function statusOf({
 }
 
 /**
- * Commands to a schedule. The further events: `end` is the passing of its end, `extend` an update that moves
- * the end.
+ * Commands to a schedule. `ScheduleEvent` adds `end`, the passing of the schedule's end, and `extend`, an
+ * update that moves the end.
  */
 export type ScheduleCommand = 'update' | 'pause' | 'resume' | 'remove';
 export type ScheduleEvent = ScheduleCommand | 'end' | 'extend';

@@ -65,8 +65,8 @@ export class Schedule {
   readonly endDate!: string | null;
 
   /**
-   * Calendar whose dates are excluded. The key names the table, because calendars know their schedules, and
-   * not the other way.
+   * Calendar whose dates are excluded. The foreign key names the table instead of the class: the folder of
+   * calendars imports this one, so this one must not import it.
    */
   @ForeignKey('calendars', { name: 'schedules_calendar_id_fkey' })
   @Column({ name: 'calendar_id', type: 'uuid', nullable: true })

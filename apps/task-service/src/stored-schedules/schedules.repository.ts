@@ -65,14 +65,14 @@ export interface ScheduleListing {
 }
 
 /**
- * Condition: created within the last hour. A later date than CLOCK_STEP_SECONDS ahead, by which the clock may
- * have stepped back, comes from a wrong clock and is ignored.
+ * Condition: created within the last hour. A date up to CLOCK_STEP_SECONDS ahead counts too, because the
+ * clock may have stepped back by that much. A later date comes from a wrong clock and is ignored.
  */
 const IS_RECENT = `created_at > now() - interval '1 hour' AND created_at <= now() + interval '${String(CLOCK_STEP_SECONDS)} seconds'`;
 
 /**
- * Revision of a change: its time in microseconds since 1970. A counter would be turned back by a failover
- * that loses commits, and an ETag could be issued twice.
+ * Revision of a change: its time in microseconds since 1970. A failover that loses commits would set a
+ * counter back, and an ETag could be issued twice.
  */
 const CHANGE_REVISION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
@@ -123,8 +123,8 @@ const INSERT = {
   FROM created`,
 };
 
-// Hand-written SQL: finds the schedule of the last hour that must be an hour old before another may be
-// created, without reading more of them.
+// Hand-written SQL: $2 schedules are allowed per hour, so another may be created when the $2-th newest is an
+// hour old. Returns that instant, and reads no older schedules.
 const NEXT_CREATION = `
   SELECT created_at + interval '1 hour' AS at FROM task.schedules
   WHERE facility_id = $1 AND ${IS_RECENT}
