@@ -15,7 +15,7 @@ export interface Share {
   /** Maximum number of the share's tasks that run at once. */
   readonly limit: number;
   /** Maximum number of the share's tasks that wait, if it differs from the default. */
-  readonly mayWait?: number;
+  readonly maxWaiting?: number;
 }
 
 interface Waiting {

@@ -15,7 +15,7 @@ export interface TransactionOptions {
    */
   serializeOn?: string | readonly string[];
   /** Whether the transaction goes ahead of all others that wait for the keys of `serializeOn`. */
-  isNext?: boolean;
+  goesFirst?: boolean;
   clock?: Clock;
   onRetry?: (error: unknown, attempt: number) => void;
 }

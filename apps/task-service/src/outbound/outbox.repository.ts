@@ -145,7 +145,7 @@ const SELECT_BACKLOG = `
       FROM generate_series(0, $2 - 1) AS number) AS heads), 0) AS "oldestAgeSeconds"`;
 
 // The same backlog, read above the floors, for the types that this release publishes.
-const SELECT_BACKLOG_BEHIND = `
+const SELECT_BACKLOG_ABOVE = `
   WITH wanted AS MATERIALIZED (${WANTED})
   SELECT (SELECT count(*)::int FROM (
       SELECT 1 FROM wanted CROSS JOIN LATERAL (
