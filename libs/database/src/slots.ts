@@ -36,7 +36,7 @@ export class Slots {
 
   /**
    * @param limit maximum number of tasks that run at once, in all
-   * @param mayWait maximum number of tasks that wait, per share and in all
+   * @param maxWaiting maximum number of tasks that wait, per share and in all
    * @param refusal counts a refusal and returns its error
    */
   constructor(

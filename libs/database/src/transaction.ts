@@ -198,7 +198,7 @@ export class KeyedMutex {
 
   /**
    * Runs `work` once `key` is free, and holds the key until `work` settles.
-   * @param isNext whether `work` goes ahead of all other tasks that wait for the key
+   * @param goesFirst whether `work` goes ahead of all other tasks that wait for the key
    */
   async run<T>(key: string, work: () => Promise<T>, goesFirst = false): Promise<T> {
     const waiting = this.waiting.get(key);
