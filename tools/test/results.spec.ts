@@ -85,19 +85,6 @@ describe('listFailures', () => {
     ]);
   });
 
-  it('names the test file of a suite', () => {
-    const fullName = 'libs/time/test/zone.integration-spec.ts a zone has an offset';
-    const suite = { ...file, name: '/checkout/test-results/suites/time/01.suite.ts' };
-    const assertionResults = [{ status: 'failed', fullName, failureMessages: ['expected 1'] }];
-    expect(listFailures(report({ testResults: [{ ...suite, assertionResults }] }), '/checkout')).toEqual([
-      {
-        file: 'libs/time/test/zone.integration-spec.ts',
-        test: 'a zone has an offset',
-        message: 'expected 1',
-      },
-    ]);
-  });
-
   it('names a file that failed as a whole', () => {
     const testResults = [{ ...file, message: 'Cannot find module', assertionResults: [] }];
     expect(listFailures(report({ testResults }), '/checkout')).toEqual([

@@ -105,16 +105,11 @@ export function listFailures({ testResults }: JestReport, root: string): Failure
     const failed = assertionResults.filter((test) => test.status === 'failed');
     if (failed.length === 0) return status === 'failed' ? [{ file, test: '', message }] : [];
     return failed.map(({ fullName, failureMessages }) => ({
-      ...(file.endsWith('.suite.ts') ? ofSuite(fullName) : { file, test: fullName }),
+      file,
+      test: fullName,
       message: failureMessages.join('\n'),
     }));
   });
-}
-
-/** A suite puts the path of the test file before the name of the test. */
-function ofSuite(fullName: string): Pick<Failure, 'file' | 'test'> {
-  const [file = '', ...words] = fullName.split(' ');
-  return { file, test: words.join(' ') };
 }
 
 /** Returns a failed test with the beginning of its message. */
