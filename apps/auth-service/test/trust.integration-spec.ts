@@ -204,7 +204,8 @@ describe('trust', () => {
   });
 
   it('issues the other services’ token provider a token that can read the revocations', async () => {
-    // The database dates the token. The clock stands still since the file began, and validators tolerate 30 s.
+    // The database dates the token, but this clock has stood still since the file began, and a token may be
+    // at most 30 s ahead.
     clock.advance(Math.max(0, Date.now() - clock.now().getTime()));
     const tokens = new TokenProvider({
       authServiceUrl: await service.app.getUrl(),
