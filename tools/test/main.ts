@@ -20,7 +20,7 @@ import {
 import { chooseSteps, type Step } from './steps.ts';
 
 const RESULTS = join(WORKSPACE, 'test-results');
-const LONG_STEPS_AT_ONCE = 3;
+const LONG_STEPS_AT_ONCE = 2;
 // No daemon, which would stay behind; no terminal interface, because the output is also read from a file.
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
