@@ -19,8 +19,8 @@ export interface Step {
   /** Whether it mostly waits, so that a long step may run beside it. */
   readonly isWaiting?: true;
   /**
-   * Whether it is too slow for every `npm test`. Such steps run with `--all`, as on the build server, two at a
-   * time.
+   * Whether it is too slow for every `npm test`. Such steps run with `--all`, as on the build server, two at
+   * a time.
    */
   readonly isLong?: true;
   /** Whether it runs only if it is named. */
