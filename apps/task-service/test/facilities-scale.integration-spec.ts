@@ -24,7 +24,7 @@ describe('a facility that is close to its limit of schedules', () => {
   describeStatementsAtScale<DataSource>({
     migrate,
     connect,
-    // A snapshot that was open during one VACUUM keeps its pages from being all-visible; the next one mends it.
+    // Twice: pages do not become all-visible in a VACUUM during which an older snapshot is open.
     fill: [fillTwentyFacilities(900), 'VACUUM task.schedules', 'VACUUM ANALYZE task.schedules'],
     // Counting the schedules must not read a page for each of them.
     statements: [CREATE],
