@@ -57,8 +57,8 @@ const CONSUMED_CHANGES = `SELECT count(*)::int AS rows FROM task.inbox
   WHERE queue = 'task-service.business-unit-change' AND message_id = ANY ($1::text[])`;
 
 /**
- * True once every acknowledged change of a business unit has been consumed. A message on its way from a retry
- * queue back to its own queue is in neither, and no statistic shows it.
+ * True once every acknowledged change of a business unit has been consumed. The broker's counts may miss a
+ * message on its way from a retry queue back to its own.
  */
 async function haveBeenConsumed(
   platform: PlatformUnderLoad,

@@ -89,8 +89,13 @@ function docsPageHtml(title: string, inFolder: boolean): string {
 /** Starts Swagger UI: operations by group, each with its examples, and schemas at the end. */
 const START_SCRIPT = `const api = document.getElementById('api');
 SwaggerUIBundle({
-  ...{ url: api.dataset.document, domNode: api, validatorUrl: null },
-  ...{ deepLinking: true, filter: true, displayRequestDuration: true, showCommonExtensions: true },
+  url: api.dataset.document,
+  domNode: api,
+  validatorUrl: null,
+  deepLinking: true,
+  filter: true,
+  displayRequestDuration: true,
+  showCommonExtensions: true,
   syntaxHighlight: { theme: 'nord' },
 });
 `;

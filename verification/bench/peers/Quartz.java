@@ -13,7 +13,10 @@ import org.quartz.JobExecutionException;
 import org.quartz.impl.StdSchedulerFactory;
 import org.quartz.utils.DBConnectionManager;
 
-/** A node of Quartz, clustered over JDBC, with its own tables. Each request to /measure makes it fire until DUE jobs have run. */
+/**
+ * A node of Quartz, clustered over JDBC, with its own tables. Each request to /measure makes it fire until DUE
+ * jobs have run.
+ */
 public class Quartz {
   static final int DUE = Integer.parseInt(System.getenv("DUE"));
   static volatile CountDownLatch left;

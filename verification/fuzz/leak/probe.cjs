@@ -1,7 +1,7 @@
 /**
- * The memory probe of a leak run, loaded into a service with `node --require`. On each connection to its Unix socket
- * in LEAK_PROBE_FOLDER it collects garbage and writes the memory and resource counts of the process. The services
- * themselves contain none of it.
+ * The memory probe of a leak run, loaded into a service with `node --require`. On each connection to its Unix
+ * socket in LEAK_PROBE_FOLDER it collects garbage and writes the memory and resource counts of the process.
+ * The services themselves contain none of it.
  */
 const { createServer } = require('node:net');
 const { join } = require('node:path');
